@@ -8,8 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; an installation that cannot be loaded ends in 70, as 1 is what a failed gate ends
-    in."""
+    """Run the command line; exit 70 where the installation cannot be loaded, as 1 means a failed gate."""
     try:
         from judgecal.cli import main as command_line
     except KeyboardInterrupt:

@@ -42,7 +42,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def read_json(path: Path, *, absent: str) -> dict[str, Any]:
-    """Read the JSON file at a path, one object, as a dict; `absent` says in the error who writes such."""
+    """Read the JSON object in the file at a path as a dict; the text `absent` is the error without a file."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def read_json(path: Path, *, absent: str) -> dict[str, Any]:
 
 
 def json_object(data: bytes, where: str) -> dict[str, Any]:
-    """Read data (bytes) as the dict of a JSON object, named by `where`; a number must fit a double."""
+    """Return the dict of a JSON object in bytes; `where` names it in errors; a number must fit a double."""
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -62,7 +62,7 @@ def json_object(data: bytes, where: str) -> dict[str, Any]:
 
 
 def check_schema(table: Mapping[str, Any], where: str) -> None:
-    """Refuse a table, named by `where`, whose `schema` is of a later judgecal."""
+    """Refuse a table (dict) whose `schema` is of a later judgecal; the text `where` names it in the error."""
     schema = table.get("schema", SCHEMA)
     if not isinstance(schema, int) or isinstance(schema, bool) or schema < 1:
         raise InputError(f"{where}: schema must be a whole number from 1, found {schema!r}")
@@ -73,13 +73,13 @@ def check_schema(table: Mapping[str, Any], where: str) -> None:
 
 
 def check_keys(table: Mapping[str, Any], valid: Iterable[str], where: str) -> list[str]:
-    """Return a problem, with `where`, for each key of a table that is not valid, and the nearest one."""
+    """Return a list of problems, led by the text `where`: keys of a table not among the valid names."""
     names = sorted(valid)
     return [f"{where}: {unknown_name('key', key, names)}" for key in table if key not in names]
 
 
 def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
-    """Validate a TOML table, found `at` a file, by a pydantic model; return the model without `schema`.
+    """Return an instance of a pydantic class (`model`), made of a TOML table; `at` is its place in errors.
 
     `model` is a pydantic model or a dataclass (`extra="forbid"`, and `strict=True` for TOML), `at` the file,
     or where in it the keys lead to.

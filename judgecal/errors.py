@@ -92,7 +92,7 @@ _LISTED_BY = {
 
 
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
-    """Return an InputError for a package that `what` lacks, with the line that installs it or an extra.
+    """From texts `what` (who needs it), package and extra, return an InputError with the line to install.
 
     Args:
         what: who needs it, up to the package's name.
@@ -107,7 +107,7 @@ def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> 
 
 
 def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ()) -> str:
-    """Return the first few names with commas and how many more there are; `sealed` ones are counted."""
+    """Return as text the first few of the names, with commas, and the number of those left out."""
     shown = [name for name in names if name not in sealed]
     n_sealed = len(names) - len(shown)
     more = f" and {len(shown) - most:,} more" if len(shown) > most else ""
@@ -116,7 +116,7 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
 
 
 def refuse(problems: Sequence[str], most: int = 20) -> None:
-    """Refuse bad input (InputError) where there are problems: a message a cause, the first listed."""
+    """Refuse bad input (InputError) if a list of problems (texts) is not empty: a message a cause."""
     if problems:
         messages = by_cause(problems)
         more = [f"... and {len(messages) - most:,} more problems"] if len(messages) > most else []

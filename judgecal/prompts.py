@@ -86,7 +86,7 @@ class TextPrompt:
 
 
 def read_prompt(path: Path, own_inputs: Collection[str]) -> TextPrompt:
-    """Read the TextPrompt in the file at a path. `own_inputs`: those that every item has a place for."""
+    """Read the file at a path as a TextPrompt; `own_inputs`: names that every item has a place for."""
     try:
         text = path.read_bytes().decode("utf-8").removeprefix("\ufeff")
     except OSError as error:

@@ -67,7 +67,7 @@ _canonical = json.JSONEncoder(
 
 
 def as_plain(value: Any) -> Any:
-    """Return a value as JSON values: dataclasses as objects, tuples as lists, a NaN or an infinity as null.
+    """Return a value (dataclass, mapping, list) as plain JSON values: tuples as lists, NaN as null.
 
     A field of a dataclass whose name ends in `_` loses it; one with `metadata={"json": False}` is left out.
 
@@ -92,7 +92,7 @@ def as_plain(value: Any) -> Any:
 
 
 def is_missing(value: object) -> bool:
-    """Return whether a value stands for none: None, NaN, and pandas' NA, of which nothing can be told."""
+    """Return whether a value stands for none, a bool: None, NaN, and pandas' NA."""
     try:
         return value is None or bool(value != value)
     except (TypeError, ValueError):  # NA has no truth value, nor has an array, which is none of these
@@ -136,7 +136,7 @@ def _columns(name: str, value: Any) -> dict[str, Any]:
 
 
 def frame_of(content: Any) -> Any:
-    """Return the polars frame of a content: a result, or its JSON object (`Result.frame`)."""
+    """Return a polars DataFrame made from a content: a Result, or its JSON object (`Result.frame`)."""
     import polars
 
     plain = as_plain(content)
@@ -159,12 +159,12 @@ class Result:
             cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
 
     def as_json(self) -> dict[str, Any]:
-        """Return the JSON object (dict) of the contract, ready for `json.dumps`."""
+        """Return the result's own fields as the JSON object (dict) of the contract, for `json.dumps`."""
         plain: dict[str, Any] = as_plain(self)
         return plain
 
     def frame(self) -> Any:
-        """Return a polars frame: a row a judge, system or part of the result, or one row of it all.
+        """Return the result as a polars DataFrame: a row a judge, system or part, or a row of it all.
 
         Columns are named as the JSON keys, a dot between two levels; an estimate is its value, with `_low`,
         `_high`, `_n`, `_n_expected` and `_n_unscored` beside it.

@@ -61,7 +61,7 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str, *, pass_at: float | None = None, step: float | None = None) -> Scale:
-        """Read a Scale from its text, such as `ordinal:1:5`, with pass mark and step."""
+        """Read a Scale from a text such as `ordinal:1:5`, with pass mark and step."""
         scale = _parse_kind(text)
         if step is not None and not 0 < step <= scale.span:
             raise InputError(f"scale {text}: step {step:g} must be above 0 and at most {scale.span:g}")
@@ -107,12 +107,12 @@ class Scale:
         return self.kind == "nominal" and {"A", "B"} <= {*self.categories} <= PREFERENCE.keys()
 
     def on_step(self, label: float) -> bool:
-        """Return whether a label is one of the scale's steps; any is where there are none."""
+        """Return whether a label, a number, is on a step of the scale; any is where there are no steps."""
         steps = 0.0 if self.step is None else (label - self.low) / self.step
         return abs(steps - round(steps)) <= _OFF_STEP
 
     def read(self, text: object) -> Label:
-        """Read a Label of the scale from a text or a number.
+        """Read a Label of the scale from a text or a number, and return it.
 
         Raises:
             ValueError: it is no label of this scale; the message says what would be.
@@ -142,7 +142,7 @@ class Scale:
         return value
 
     def stratum(self, label: float) -> int:
-        """Return the third of the scale that a label lies in: 0, 1 or 2 (a binary scale has 0 and 2 only).
+        """Return the third of the scale where a label, a number, lies: 0, 1 or 2 (binary: 0 or 2).
 
         `min(2, floor(3 (y - min) / (max - min)))`; the error of floating point never moves a label down.
         """
@@ -190,7 +190,7 @@ def _number(text: object, *, percent: bool) -> float:
 
 
 def common_scale(people: Scale, judge: Scale) -> Scale:
-    """Return the Scale on which a judge's verdicts (on its scale) are held against people's labels.
+    """Return the Scale to hold verdicts against labels on, given people's Scale and a judge's Scale.
 
     Equal scales stay. Binary labels are taken to the ends of a graded judge's scale, which is then cut at
     the people's pass mark or in the middle (50 for a percentage). Any other pair is compared on the people's

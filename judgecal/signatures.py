@@ -69,14 +69,14 @@ class LoadedSignature:
 
 
 def unit_of(inputs: Collection[str]) -> str:
-    """Return the name of the unit that a judge with these inputs judges: `item`, `chunk`, or `pair`."""
+    """Return the unit's name, a str, that a judge with these input names judges: `item`, `chunk`, `pair`."""
     pair = {ANSWER_A, ANSWER_B} <= set(inputs)
     return PAIR_UNIT if pair else CHUNK if CHUNK in inputs else ITEM_UNIT
 
 
 def list_signatures(workspace: Workspace) -> list[str]:
-    """Return the sorted names of a Workspace's signature files and text prompts. A README.md in `prompts/` is
-    none.
+    """Return the sorted names of the signature files and text prompts in a Workspace, a list. A README.md in
+    `prompts/` is none.
 
     A leading underscore hides a file or a folder.
     """
@@ -92,7 +92,7 @@ def list_signatures(workspace: Workspace) -> list[str]:
 
 
 def load_signature(name_or_path: str | Path, *, workspace: Workspace | None = None) -> LoadedSignature:
-    """Load a LoadedSignature by its name in the workspace, or by the path of its file.
+    """Return the LoadedSignature that a name in the workspace, or a path of a file, stands for.
 
     >>> found = judgecal.load_signature("correctness_v3")
     >>> str(found.scale), found.verdict, found.inputs
@@ -121,7 +121,7 @@ def source_file(name: str, workspace: Workspace) -> Path:
 
 
 def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None = None) -> LoadedSignature:
-    """Return a LoadedSignature of no file: these inputs, a reasoning, a verdict on a scale, instructions."""
+    """Return a LoadedSignature of no file, from a verdict's Scale and the names of its inputs."""
     import dspy
 
     bounds = {"ge": scale.low, "le": scale.high}
@@ -156,7 +156,7 @@ class SignatureOutline:
 
 
 def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Read the SignatureOutline of a signature or text prompt by its name in a workspace, and run nothing."""
+    """Return the SignatureOutline of a signature or prompt, from its name and a Workspace; run nothing."""
     path = source_file(name, workspace)
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
@@ -191,7 +191,7 @@ _TEXTS = ("str", "list", "dict", "tuple")
 
 
 def read_source(path: Path) -> str:
-    """Read the text of the file of code at a path; InputError where it is not UTF-8."""
+    """Return the text of the code file at a path, a str; InputError where it is not UTF-8."""
     try:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -206,7 +206,7 @@ def _load_file(path: Path, name: str) -> LoadedSignature:
 def loaded_class(
     cls: type[dspy.Signature], name: str, path: Path | str = "this signature", source: str = ""
 ) -> LoadedSignature:
-    """Return the LoadedSignature of a class under a name, from a path and a source; no source, no file."""
+    """Return the LoadedSignature of a signature class, from the class and a name; no source, no file."""
     verdicts, lines = verdict_fields(cls), field_lines(source)
     if len(verdicts) > 1:
         at = f"{path}:{lines.get(verdicts[1], 1)}"
@@ -234,7 +234,7 @@ def loaded_class(
 
 
 def run_source(path: Path, source: str) -> ModuleType:
-    """Run the source of a file at a path as a module, registered first, and return the ModuleType."""
+    """Run code, from a file's path and its source text, as a module, registered first: a ModuleType."""
     name = f"judgecal_file_{path.stem}_{hashlib.sha256(source.encode()).hexdigest()[:12]}"
     if name in sys.modules:
         return sys.modules[name]
@@ -260,7 +260,7 @@ def run_source(path: Path, source: str) -> ModuleType:
 
 
 def field_lines(source: str) -> dict[str, int]:
-    """Return name -> line of each class and field in a signature's source; none where it is no Python."""
+    """Return name -> line of each class and field in a signature's source text; empty if no Python."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -274,7 +274,7 @@ def field_lines(source: str) -> dict[str, int]:
 
 
 def only_signature(path: Path, source: str) -> type[dspy.Signature]:
-    """Run the source of a signature file at a path and return its one class."""
+    """Return the single signature class of a file, from its path and its source text, which is run."""
     import dspy
 
     module = run_source(path, source)
@@ -304,14 +304,14 @@ def verdict_fields(cls: type[dspy.Signature]) -> list[str]:
 
 
 def scale_of_type(annotation: Any, where: str) -> tuple[Scale, tuple[str, str] | None] | None:
-    """Return the Scale of a type annotation and its words for 1 and 0, or None; `where` for errors."""
+    """Return (Scale, words for 1 and 0) or None, from a type annotation and `where`, a text for errors."""
     if annotation is bool:
         return Scale.parse("binary"), None
     return _literal_scale(get_args(annotation), where) if get_origin(annotation) is Literal else None
 
 
 def scale_of_field(field: Any, where: str) -> tuple[Scale, tuple[str, str] | None]:
-    """Return the Scale of a verdict's field, on a binary one its words for 1 and 0; `where` for errors."""
+    """Return (Scale, words for 1 and 0 or None), from a verdict's field and `where`, a text for errors."""
     annotation = field.annotation
     scale = scale_of_type(annotation, where)
     if scale is not None:

@@ -67,7 +67,7 @@ class Workspace:
         return sorted(folder.name for folder in folders if is_gold_set(folder))
 
     def find_gold(self, name: str) -> Path:
-        """Return the folder of a gold set, by its name or its path; InputError: there is none."""
+        """Return the path of a gold set's folder, from its name or path; InputError: there is none."""
         names, folder = self.gold_sets, Path(name)
         if name in names:
             return self.gold / name
@@ -76,7 +76,7 @@ class Workspace:
         return folder
 
     def find_experiment(self, name: str) -> Path:
-        """Return the folder of an experiment, by its name (slug) or its path; InputError: there is none."""
+        """Return the path of an experiment's folder, from its name (slug) or path; InputError if none."""
         made = {path.parent.name: path.parent for path in self.experiments.glob("*/experiment.toml")}
         folder = made.get(name, Path(name))
         if not (folder / "experiment.toml").exists():
@@ -89,7 +89,7 @@ class Workspace:
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:
-        """Refuse to write something, named by `what`, into the installed starter."""
+        """Refuse to write into the installed starter; `what` is a text that names it."""
         if self.is_starter:
             raise InputError(
                 f"{what} needs a workspace of your own, and the installed starter is read-only: "
@@ -168,7 +168,7 @@ def no_such_lock(path: Path) -> InputError:
 
 
 def shown(path: Path) -> str:
-    """Return a path as the text that messages print: relative where it lies below the current folder."""
+    """Return the text that messages print of a path: relative where it lies below the current folder."""
     try:
         return str(path.relative_to(Path.cwd()))
     except ValueError:
@@ -210,7 +210,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text to a path in one step, so that no reader meets half of it: UTF-8, line ends as they are.
+    """Write a file in one step, from its path and its text: UTF-8, line ends as they are.
 
     An unpaired surrogate, which has no UTF-8, is written as its escape: JSON gives it back as it was.
     """

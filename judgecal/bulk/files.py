@@ -56,7 +56,7 @@ class FileTask:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[JudgeRun]:
-        """Yield the JudgeRun of the file, or of a copy on this machine; it writes into a temporary folder."""
+        """Yield the JudgeRun of the task's own file, or a copy here; it writes into a temporary folder."""
         with tempfile.TemporaryDirectory(prefix="judgecal-") as folder:
             path, output = Path(self.address), Path(folder, "out", self.name)
             output.parent.mkdir()
@@ -67,7 +67,7 @@ class FileTask:
             yield self.load(path, options=self.options, output=output, out=self.name, address=self.address)
 
     def judge(self, budget: Budget) -> RowCounts:
-        """Judge the file within a Budget and return its RowCounts; where that is done, count its rows."""
+        """Judge the task's own file within a Budget, return its RowCounts; where done, count its rows."""
         made_of = f"input {file_key(self.address)} limit {self.options.limit} output"
         with self.open() as run:
             journal = stored_rows(run.experiment.journal)
@@ -161,7 +161,7 @@ class FilesRun:
         return together([estimate for *_, estimate in self._checked(JudgeRun.preview)])
 
     def run(self) -> JudgeResult:
-        """Judge the files and return the JudgeResult of all; after a JudgecalError the command resumes."""
+        """Judge the run's own files, return the JudgeResult of all; after a JudgecalError it resumes."""
         checked, limit_usd = self._checked(JudgeRun.prepare), self.options.budget_usd
         tasks, runs, _ = zip(*checked, strict=True)
         open_experiment(self.experiment)

@@ -56,7 +56,7 @@ def _started() -> Iterator[Any]:
 def judge_on_ray(
     tasks: Sequence[FileTask], column: SuiteColumn, limit_usd: float | None
 ) -> Iterator[tuple[int, RowCounts]]:
-    """Judge FileTasks into a SuiteColumn on Ray under a limit in USD; yields (task number, RowCounts)."""
+    """Yield (task number, RowCounts) of FileTasks judged on Ray for a SuiteColumn, by a limit in USD."""
     model = column.judges[0].judge.model
     at_once = (model and model.max_concurrency) or len(tasks)
     with _started() as ray:

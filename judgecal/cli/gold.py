@@ -90,7 +90,7 @@ class TableArguments(JudgedArguments):
     scale: Annotated[str | None, option("The scale of the labels, of a table without a lock.")] = None
 
     def after(self, source: str, name: str, workspace: Workspace) -> str:
-        """Return the command that labels of the set `name`, drawn from a source in a workspace, serve."""
+        """From a source, a set's name and a Workspace, return the command (text) that the labels serve."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
         from judgecal.production.judged import judged_columns, typed_columns
@@ -102,7 +102,7 @@ class TableArguments(JudgedArguments):
     def drawing(
         self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int
     ) -> LabelSample:
-        """Draw `n` rows of the table at a path by strata and seed: the LabelSample `name` of a workspace."""
+        """Draw a LabelSample from the table at a path in a Workspace, by strata, n, its name and a seed."""
         from judgecal.production.judged import draw_rows
 
         return draw_rows(
@@ -121,7 +121,7 @@ class TableArguments(JudgedArguments):
 
 
 def is_table(source: str, sets: list[str]) -> bool:
-    """Return whether a source (text) names a table in a file and none of the sets."""
+    """Return whether a source (text) names a table's file and is not in a list of sets' names."""
     path = Path(source)
     return source not in sets and path.suffix.lower() in _TABLES and not path.is_dir()
 

@@ -48,7 +48,7 @@ class Judges:
     trust_lock: shared.TrustLock = False
 
     def problems(self, engine: str, *, several: bool) -> Iterator[str]:
-        """Yield problems: options that contradict each other, or that `engine` or `several` refuses."""
+        """Yield each problem (text) of the options, by the engine's name and whether files are `several`."""
         from judgecal.production.suite import NAMINGS
 
         if bool(self.lock) == (self.suite is not None):

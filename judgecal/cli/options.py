@@ -91,14 +91,14 @@ class RunArguments(ResumeArguments):
 
 
 def workspace_of(ctx: typer.Context) -> Workspace:
-    """Return the Workspace of a command's context, whose `obj` is the folder that `--workspace` names."""
+    """Return the Workspace of a typer.Context, whose `obj` is the folder that `--workspace` names."""
     from judgecal.workspace import find_workspace
 
     return find_workspace(ctx.obj)
 
 
 def typed_command(ctx: typer.Context, command: str, *, without: Sequence[str] = ()) -> str:
-    """Return a command as it was typed, by its context, but for parameters named as in Python."""
+    """From a typer.Context and a command's name, return the command line (text) as it was typed."""
     words = ["judgecal", *(["--workspace", str(ctx.obj)] if ctx.obj is not None else [])]
     words += command.split()
     for parameter in ctx.command.params:
@@ -119,7 +119,7 @@ def names(text: str | None) -> list[str]:
 
 
 def show_plan(plan: CostEstimate, *, json: bool) -> None:
-    """Print a plan of `--dry-run`, the calls and their cost, as text or as JSON."""
+    """Print a CostEstimate, the plan of `--dry-run`, as text, or as JSON where `json` is set."""
     if json:
         names = ("calls", "stored", "prompt_tokens", "usd_likely", "usd_at_most", "unbounded")
         print_json({name: getattr(plan, name) for name in names})
@@ -131,7 +131,7 @@ def show_plan(plan: CostEstimate, *, json: bool) -> None:
 
 
 def finish(n_unscored: int, *why: str, journal: Path | None = None) -> None:
-    """End a command that judges: exit 4 where `n_unscored` items have no verdict, once it is said why.
+    """End a command that judges, by a number `n_unscored`: above 0 it says why, and exits with 4.
 
     `why` are sentences; with `journal` the one that it holds the reasons.
     """
@@ -160,7 +160,7 @@ class LockArguments:
 
 
 def columns_option(parts: str) -> Any:
-    """Return the option that names columns; `parts` (text) are those that the command takes."""
+    """Return the command-line option that names columns; the text `parts` lists those that it takes."""
     return option(
         f"The column of a part, where its name does not tell it: {parts}; repeatable.",
         "--col",
@@ -198,7 +198,7 @@ class ColumnArguments:
         inputs: Collection[str] | None = None,
         **more: Any,
     ) -> Columns:
-        """Return the Columns that the options name in a workspace, usual names for the others."""
+        """Return the Columns that these options name in a Workspace, usual names for the others."""
         from judgecal.tables import OF_ITEMS, read_columns
 
         parts = OF_ITEMS if takes is None else takes
@@ -246,7 +246,7 @@ class LabelledTableArguments(ColumnArguments):
     encoding: Annotated[str | None, option("Of separated text; by default told by the file.")] = None
 
     def columns(self, workspace: Workspace, **more: Any) -> Columns:
-        """Return the Columns of a labelled table in a workspace, labels and verdicts among them."""
+        """Return the Columns, labels and verdicts among them, that these options name in a Workspace."""
         from judgecal.tables import OF_IMPORTS
 
         named = {"labels": tuple(self.label or ()), "verdicts": tuple(self.verdict or ()), **more}
@@ -272,14 +272,14 @@ class RowsFile:
     replace: Replace = False
 
     def check(self) -> None:
-        """Refuse (InputError) a place where no table can be written, before anything is called."""
+        """Refuse (InputError) the object's own place if no table can be written there, before any call."""
         if self.output is not None:
             from judgecal.tables import check_output
 
             check_output(self.output, replace=self.replace)
 
     def write(self, stored: StoredExperiment) -> None:
-        """Write the judgements of a stored experiment to the output file, a row each."""
+        """Write the judgements of a StoredExperiment to the object's own output file, a row each."""
         if self.output is not None:
             from judgecal.experiment.verdicts import judgement_rows
             from judgecal.tables import write_table
@@ -298,7 +298,7 @@ def show_agreement(
     json: bool,
     full: bool,
 ) -> None:
-    """Print an AgreementResult and StoredExperiment (measured) of a workspace, and write the RowsFile."""
+    """Print an (AgreementResult, StoredExperiment) pair of a Workspace by flags, write a RowsFile."""
     from judgecal.report.judges import judges_document
     from judgecal.selection.decision import decide_on_judges
     from judgecal.stats.significance import MARGIN

@@ -51,7 +51,7 @@ def print_prose(text: str) -> None:
 
 
 def print_result(result: Result, document: Document | None = None, *, json: bool, full: bool = False) -> None:
-    """Print a command's result as its document, or as JSON.
+    """Print a command's Result as its document, or as JSON where `json` is set.
 
     Args:
         result: whose fields are the JSON object; the headline and the run line are added to them.
@@ -102,7 +102,7 @@ def forget_experiment() -> None:
 
 
 def what_is_kept() -> str:
-    """Return where judgements made before the command broke off are, as a part of a sentence; else empty."""
+    """Return as text where judgements made before the command broke off are, else an empty text."""
     module = sys.modules.get("judgecal.experiment.folder")
     folder: Path | None = module.OPENED.get() if module else None
     names = ("judgements.jsonl", "verdicts.parquet", "files")
@@ -113,7 +113,7 @@ def what_is_kept() -> str:
 
 
 def internal_error(error: BaseException) -> int:
-    """Say that judgecal itself failed with an error, leave its traceback in a file, return the exit code."""
+    """Report an exception as judgecal's own failure, leave its traceback in a file, return the exit code."""
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"
     path = _write(_without_secrets(_traceback(error)))
     notice(

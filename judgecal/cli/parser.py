@@ -54,18 +54,18 @@ class CommandGroup(TyperGroup):
         super().__init__(name=name, **{**shape, "commands": commands})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words (args) behind the program or the group, in a click context (ctx)."""
+        """Parse words (args) behind the program or group in a click context (ctx); return those left over."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the words (args) name, in a click context (ctx)."""
+        """In a click context (ctx), return (name, command, further words) that the words (args) mean."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise _unknown_command("" if ctx.parent is None else str(self.name), args[0])
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
-        """Write a section for each part of the table, or the one of a group's context, with a formatter."""
+        """For a click context, write with a formatter a section per part of the table, or for the group."""
         parts: dict[str, Sequence[Command]] = dict(TABLE)
         if ctx.parent is not None:
             parts = {"Commands": [row for row in COMMANDS.values() if row.group == self.name]}
@@ -80,7 +80,7 @@ class CommandLine(TyperCommand):
     """A command that answers an option which it does not have with what to type."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words (args) behind the command, in a click context (ctx)."""
+        """Parse the words (args) behind the command in a click context (ctx); return those left over."""
         with _options_explained(self, ctx.command_path):
             return super().parse_args(ctx, args)
 
@@ -121,7 +121,7 @@ _ADDRESS = re.compile(r"^\w[\w+.-]+:|[*?\[]")  # hf:org/name, s3://bucket, part-
 
 
 def refuse_absent(values: Mapping[str, Any]) -> None:
-    """Refuse an experiment, gold set, lock or table that is not there, named by values of parameters.
+    """From a command's parameters (name -> value), refuse an absent experiment, gold set, lock or table.
 
     `values` are the parameters of a command by their names.
     """
@@ -149,7 +149,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command whose dataclass parameters stand on the command line as their fields' options.
+    """Wrap a command (function) and return it: each dataclass parameter becomes options of its fields.
 
     Typer reads the signature: in it each such parameter is replaced by keyword-only ones, which are put
     together again when the command runs.

@@ -109,7 +109,7 @@ def _page(workspace: Workspace, experiment: str, report: Report) -> Path:
 
 
 def open_page(workspace: Workspace, experiment: str, report: Report | None = None) -> None:
-    """Write the page of an experiment in a workspace, or a Report of it, and open it in a browser."""
+    """In a Workspace, write the report page of the experiment so named and open it in a browser."""
     from judgecal.report.experiments import report_of
 
     _open(_page(workspace, experiment, report or report_of(workspace, experiment)))

@@ -55,7 +55,7 @@ class Labelling:
         return self.opinions is not None
 
     def queue(self, ratings: Sequence[RatingKey]) -> LabelQueue:
-        """Return the LabelQueue of the items; the keys of ratings (`RatingKey`) are done in it."""
+        """Return the LabelQueue of the task's own items; those of the ratings (RatingKeys) are done in it."""
         ids = [item.item_id for item in self.items]
         queue = LabelQueue(ids, self.raters, overlap=self.overlap, shuffled=self.shuffled, seed=self.seed)
         for item_id, rater in ratings:
@@ -121,7 +121,7 @@ class Desk:
     # --- what a page asks for
 
     async def act(self, rater: str, verb: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a rater's page asks for by a verb and the JSON it sent; return the JSON that it shows.
+        """For a rater (name), do what a verb and the JSON sent ask for; return the JSON that is shown.
 
         `next` shows the next item; `label` writes a label (or that the rater cannot tell) and shows the next
         item; `step` by -1 or 1 shows what the rater labelled before.
@@ -221,7 +221,7 @@ class Desk:
     # --- what is shown
 
     def counts(self, rater: str, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a rater's counts as JSON, and whether the item in the sent JSON was labelled elsewhere."""
+        """For a rater and the JSON sent, return counts (dict), and if its item has a label elsewhere."""
         done = self.queue.done[rater]
         elsewhere = self._by_key.get(str(sent.get("item"))) in done
         counts = {"done": len(done), "left": self.queue.left(rater), "elsewhere": elsewhere}

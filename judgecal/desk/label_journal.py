@@ -191,8 +191,7 @@ class LabelQueue:
                 self._single.setdefault(item_id, rater)
 
     def next(self, rater: str) -> str | None:
-        """Return the id of the item that a rater sees next, None at the end. It is held for them unless all
-        label it.
+        """Return the id of the item that a rater (name) sees next, held unless all label it; or None.
 
         Before a label the same item is returned again: two pages of one rater show the same.
         """

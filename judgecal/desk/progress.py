@@ -37,7 +37,7 @@ class LabelProgress(Result):
 
 
 def label_progress(task: Labelling, gold: GoldSet, queue: LabelQueue) -> LabelProgress:
-    """Return the LabelProgress of a Labelling and its LabelQueue; the GoldSet has the labels of now."""
+    """From a Labelling, a GoldSet that has the labels of now, and a LabelQueue, return the LabelProgress."""
     ids = {item.item_id for item in task.items}
     ratings = [rating for rating in gold.ratings if rating.item_id in ids and rating.rater in task.raters]
     given = Counter((rating.rater, rating.label is not None) for rating in ratings)
@@ -75,7 +75,7 @@ def contested(gold: GoldSet) -> Sequence[Item]:
 def label_document(
     result: LabelProgress, gold: GoldSet, *, adjudicates: bool, following: str, again: str
 ) -> Document:
-    """Return the Document of a LabelProgress, GoldSet, whether it adjudicates, and two commands.
+    """From a LabelProgress, a GoldSet, whether it adjudicates and two commands (texts), return a Document.
 
     `following` is the command that uses the labels, `again` the one that goes on with the labelling.
     """

@@ -147,7 +147,7 @@ class DeskServer:
     # --- serving
 
     async def serve(self, opened: Callable[[Mapping[str, str]], None]) -> None:
-        """Serve the page until all raters are through or somebody ends it; `opened` is called with the links.
+        """Serve the page until all raters are through or it is ended; a function `opened` gets the links.
 
         Args:
             opened: called with the link of each rater once they work.
@@ -217,7 +217,7 @@ _FIFTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
-    """Return the buttons, a dict each, of a card's labels, lowest first; yes stands before no.
+    """Return a list of buttons (dicts) for the labels of a Card, lowest first; yes stands before no.
 
     A button has the label as it is sent (`said`), its name, its meaning by the card, and its keys.
     """
@@ -253,7 +253,7 @@ def choices_of(card: Card, *, sides: bool = False) -> list[dict[str, str]]:
 
 
 def typed_of(scale: Scale) -> dict[str, Any] | None:
-    """Return the ends and the step (a dict) of a typed number on a scale; None where it has buttons."""
+    """Return a dict of the ends and step of a typed number on a Scale; None where it has buttons."""
     if scale.kind == "nominal":
         return None if scale.categories else {"words": True}
     if not scale.graded or _grades(scale) is not None:

@@ -79,7 +79,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """Set aside the worst cost in USD of a model's call, return whether it fits; `alone`: none in flight.
+        """For a model (name), set aside a worst cost in USD, return if it fits; `alone`: no other in flight.
 
         Args:
             worst_usd: its estimate, as `worst_cost_usd` gives it.
@@ -101,7 +101,7 @@ class Budget:
         return self._within(worst_usd * self._bills[model].alone)
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool = False) -> None:
-        """Release the worst cost in USD set aside for a model's call, and book the call's Bill, if any.
+        """For a model (name), release a worst cost in USD that was set aside, and book a Bill or None.
 
         Args:
             bill: of the reply; None where there is none.
@@ -125,7 +125,7 @@ class Budget:
                 of_model.report = f"{bill.tokens[0]:,} + {bill.tokens[1]:,} tokens, {cost:.4g} USD"
 
     def refuse(self, model: str, worst_usd: float) -> str:
-        """Count a model's call that its worst cost in USD forbids; return the reason for its row, a text."""
+        """For a model (name) and a worst cost in USD, count a call as refused; return the reason (text)."""
         self.refused += 1
         next_usd = worst_usd * self._bills[model].alone
         return (
@@ -134,7 +134,7 @@ class Budget:
         )
 
     def remarks(self, *, ended: bool = True) -> list[str]:
-        """What a user must hear of the money, each sentence once. `ended`: also that it ran out."""
+        """Return the list of sentences that a user must hear of the money, each once."""
         remarks = []
         with self._lock:
             if self.refused and ended:
@@ -168,7 +168,7 @@ class BudgetGate:
         self._landed = asyncio.Event()
 
     async def take(self, model: str, worst_usd: float) -> str | None:
-        """Set aside the worst cost in USD of a model's call; return why not (text), where it may overrun."""
+        """For a model (name), set aside a worst cost in USD; return why not (text), or None."""
         if self.budget.limit_usd is None:
             return None
         async with self._turn:
@@ -181,7 +181,7 @@ class BudgetGate:
         return None
 
     def settle(self, model: str, worst_usd: float, bill: Bill | None, *, unseen: bool) -> None:
-        """Settle a model's call (worst USD, Bill, whether unseen) and wake the calls that wait for money."""
+        """For a model (name), settle a call by worst USD, Bill or None, and `unseen`; wake waiting calls."""
         self.budget.settle(model, worst_usd, bill, unseen=unseen)
         if self.budget.limit_usd is not None:
             self._in_flight -= 1
@@ -189,7 +189,7 @@ class BudgetGate:
 
 
 def counted_remark(whose: str, replies: int) -> str:
-    """The sentence about replies whose server gave no usable count of tokens."""
+    """Return a sentence on whose replies (text), and their number, came without a usable count of tokens."""
     return (
         f"{whose}: {replies:,} replies came without a usable count of tokens; we estimate their cost "
         f"from their text at {_BYTES_PER_TOKEN} bytes a token, without thoughts that were not sent"
@@ -204,7 +204,7 @@ def worst_cost_usd(spec: ModelSpec, messages: Sequence[Message], schema: ReplySc
 
 
 def with_bill(spec: ModelSpec, messages: Sequence[Message], reply: Reply) -> tuple[Reply, Bill]:
-    """From a model's spec, messages and reply: the reply without impossible token counts, and its Bill.
+    """From a ModelSpec, messages and a Reply, return the Reply less impossible token counts, and its Bill.
 
     What a server reports is what its provider bills, so it is believed as long as a tokenizer could have
     given it. Where it is absent, 0 beside a text, or one token to more than twelve characters, the text is

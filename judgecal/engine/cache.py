@@ -36,7 +36,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT 
 
 
 def cache_folder() -> Path:
-    """The path of the stored replies: JUDGECAL_CACHE_DIR, else `judgecal` in the user's cache folder."""
+    """Return the path of the stored replies: JUDGECAL_CACHE_DIR, else a folder in the user's cache."""
     if named := os.environ.get("JUDGECAL_CACHE_DIR"):
         return Path(named)
     if sys.platform == "win32":
@@ -59,7 +59,7 @@ class ModelsHere(Result):
     n_own: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        """The JSON object: of each model whether it can be called, and at what price."""
+        """Return a dict for JSON: of each model whether it can be called, and at what price."""
         names = ("alias", "id", "input_usd_per_1m", "output_usd_per_1m", "context_window", "key_env")
         models = [
             {**{name: getattr(model, name) for name in names}, "key_present": model.key_present}
@@ -76,7 +76,7 @@ def models_here(workspace: Workspace) -> ModelsHere:
 
 
 def open_cache(*, use: bool = True) -> contextlib.AbstractContextManager[ReplyCache | None]:
-    """Open the ReplyCache as a context; without `use` replies are only added, None where it cannot open."""
+    """Return a context manager of the ReplyCache; without `use` it only adds, None where it cannot open."""
     try:
         return ReplyCache(cache_folder(), serves=use)
     except InputError:
@@ -126,7 +126,7 @@ class ReplyCache:
         self._db.close()
 
     def get(self, key: str) -> tuple[Reply, float] | None:
-        """The reply stored under a key, and when; one that is damaged is named and counts as not there.
+        """Return (Reply, time stored) under a key, or None; a damaged reply is named, and counts as none.
 
         Raises InputError: the file itself is damaged.
         """
@@ -149,7 +149,7 @@ class ReplyCache:
             return None
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply; the newest under a key stays. Replies are written together, after 0.5 s.
+        """Store a Reply under a key, where the newest stays; replies are written together, after 0.5 s.
 
         What is lost with a killed process is the stored copy of that half second; the journal has the
         judgements.
@@ -160,7 +160,7 @@ class ReplyCache:
         self.flush(now=self._waiting > _MOST_WAITING)
 
     def flush(self, *, now: bool = False) -> None:
-        """Write what waits, every 0.5 s or `now`. A full disk costs the stored copy, not the judgement."""
+        """Write the cache's own waiting replies, every 0.5 s or `now`; a full disk costs no judgement."""
         moment = time.monotonic()
         if not now and moment - self._flushed < _WAITS_S:
             return
@@ -184,7 +184,7 @@ class ReplyCache:
 def cache_key(
     spec: ModelSpec, messages: Sequence[Message], repeat: int, schema: ReplySchema | None = None
 ) -> str:
-    """Hash one request for the cache as text: the ModelSpec, the messages and the number of the repeat.
+    """Return the hash (text) of a request for the cache, from a ModelSpec, messages and a repeat's number.
 
     The schema counts as it was wanted, whether or not the server was then held to it.
     """

@@ -52,7 +52,7 @@ class Policy:
         return min(failed.retry_after or 0.0, self.longest_wait_s)
 
     def wait(self, attempts: int, failed: CallFailed, rng: random.Random) -> float | None:
-        """Return seconds to wait after that many attempts and a CallFailed, drawn by the rng; None: no more.
+        """From a number of attempts, a CallFailed and a Random, return seconds to wait; None: no more.
 
         Full jitter over an exponential bound; never sooner than the provider asked for.
         """
@@ -119,7 +119,7 @@ class CallRunner:
         usable: Callable[[Reply], bool],
         stored_as: Callable[[Reply], Reply] = lambda reply: reply,
     ) -> CallResult:
-        """Make a call of messages for a repeat, return its CallResult; `usable` tells which Reply to store.
+        """Return the CallResult of messages and a repeat (number); a function `usable` tells if a Reply fits.
 
         Args:
             usable: whether a reply says what is asked for; one that does not is given to this caller alone.
@@ -258,7 +258,7 @@ class ReplyForms:
         self._first: asyncio.Future[None] | None = None
 
     async def asking(self, schema: ReplySchema) -> SchemaAttempts:
-        """Return the SchemaAttempts of a call with a ReplySchema; the first call holds others up."""
+        """Return the SchemaAttempts for a ReplySchema; the first call holds others up."""
         if self._known is None and self._first is None:
             self._first = asyncio.get_running_loop().create_future()
         elif self._first is not None and not self._first.done():
@@ -266,7 +266,7 @@ class ReplyForms:
         return SchemaAttempts(self, schema, sent=not self.off and schema.key not in self.refused)
 
     def learn(self, *, taken: bool) -> None:
-        """Note by `taken` whether this model's server takes schemas; where not, none is sent from now on."""
+        """Note by a bool `taken` whether the own server takes schemas; if not, none is sent from now on."""
         takes_schema[self._model] = taken
         self.off = not taken
 
@@ -289,7 +289,7 @@ class SchemaAttempts:
         self._fell_back = False
 
     def again(self, reply: Reply | None, failure: Failure | None) -> bool:
-        """Take in the reply or failure of an attempt; whether to call at once again without the schema."""
+        """From a Reply or None and a Failure or None, return whether to call again without the schema."""
         forms = self._forms
         if reply is not None:
             if self.schema is not None:

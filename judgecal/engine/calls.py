@@ -44,7 +44,7 @@ class ReplySchema:
         return _object({name: dict(schema) for name, schema in self.properties.items()})
 
     def spoken(self, spec: ModelSpec) -> dict[str, Any]:
-        """Return the schema as JSON (a dict) that the server of a ModelSpec understands.
+        """Return this schema as a JSON dict that the server of a ModelSpec understands.
 
         Some understand bounds of numbers, some neither bounds nor lengths, and a grammar enumerations and
         lengths, each of them. There a text has room enough for a model that rambles to come to its verdict
@@ -187,7 +187,7 @@ _LONGEST_IN_ROW = 20_000
 
 
 def clean_reply(reply: Reply) -> Reply:
-    """A reply fit for a row: no lone surrogate, and short names.
+    """Make a Reply fit for a row and return it: no lone surrogate, and short names.
 
     Raises:
         CallFailed: the text is larger than 1 MB.
@@ -206,7 +206,7 @@ def clean_reply(reply: Reply) -> Reply:
 
 
 def too_large() -> CallFailed:
-    """Return the CallFailed of a reply that is too large to be read to its end."""
+    """Make the CallFailed that stands for any reply too large to be read to its end."""
     message = f"the reply is larger than {MOST_BYTES // 1_000_000} MB: set max_tokens on the model's alias"
     return CallFailed("length", message, retry=False, billed=True)
 
@@ -224,7 +224,7 @@ def _why_unreadable(error: Exception) -> str:
 
 
 def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:
-    """Parse a reply's text by `read`; whatever it raises is a failure `parse`, for no reply may end a run.
+    """Return the ParsedReply that a function `read` makes of a text; what it raises is a failure `parse`.
 
     Raises:
         MemoryError: there is no memory left, which says nothing of the reply.
@@ -238,7 +238,7 @@ def read_guarded(read: Callable[[str], ParsedReply], text: str) -> ParsedReply:
 
 
 def shortened(text: str) -> str:
-    """A text of a reply as a row holds it: of more than 20,000 characters the beginning and the end."""
+    """Return a text as a row holds it: of more than 20,000 characters the beginning and the end."""
     if len(text) <= _LONGEST_IN_ROW:
         return text
     half = _LONGEST_IN_ROW // 2
@@ -251,7 +251,7 @@ def count(value: Any) -> int | None:
 
 
 def joined_text(parts: Any) -> str:
-    """The text of a list of parts, less those that are a model's thoughts."""
+    """Return as text a list of parts (dicts), joined, less those that are a model's thoughts."""
     objects = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
     shown = (part for part in objects if part.get("type", "text") == "text" and not part.get("thought"))
     return "".join(text for part in shown if isinstance(text := part.get("text"), str))

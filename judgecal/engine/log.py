@@ -61,7 +61,7 @@ def iso(second: int) -> str:
 
 @functools.cache
 def report_damaged(where: str, what: str, why: str) -> None:
-    """Report on stderr where what line cannot be read, and why; once a run for each."""
+    """Report on stderr, by texts `where`, `what` and `why`, a line that cannot be read; each once a run."""
     notice(
         f"judgecal: {where}: no {what} can be read from this line ({why[:200]}): we ignore the line and "
         "make its call again; fix or delete the line"
@@ -69,7 +69,7 @@ def report_damaged(where: str, what: str, why: str) -> None:
 
 
 def as_line(row: DataclassInstance) -> bytes:
-    """Write a row, a dataclass, as one line of JSON in bytes, without its newline."""
+    """Return a row, a dataclass, as a line of JSON in bytes, without its newline."""
     try:
         return orjson.dumps(row)
     except TypeError:
@@ -121,7 +121,7 @@ class Log(Generic[T]):
         self._identity: tuple[int, int] | None = None
 
     def rows(self) -> Iterator[T]:
-        """The rows in their order; none where there is no file."""
+        """Yield the log's own rows in their order; none where there is no file."""
         if not self.path.exists():
             return
         with self.path.open("rb") as lines:
@@ -143,7 +143,7 @@ class Log(Generic[T]):
         return self._file is not None
 
     def open(self, *, lock: bool = True) -> Self:
-        """Open the file for appending, after a torn last line is cut off.
+        """Open the log's own file for appending, after a torn last line is cut off; return the Log itself.
 
         Args:
             lock: whether this log keeps other processes out, by `.STEM.lock`; else somebody else does.
@@ -244,7 +244,7 @@ class Log(Generic[T]):
 
 @contextlib.contextmanager
 def log_lock(journal: Path) -> Iterator[None]:
-    """Within the block, lock the experiment of a journal whose processes write to other files.
+    """Within the block, lock the experiment of a journal's path; its processes write to other files.
 
     Raises:
         BusyError: another process holds it.
@@ -273,7 +273,7 @@ def _refuse_busy(journal: Path) -> NoReturn:
 
 
 def line_reader(kind: type[T]) -> Callable[[bytes], T]:
-    """Make a function that reads a line of JSON in bytes as a kind of dataclass, values checked by type.
+    """From a dataclass type, return a function that reads a line of JSON in bytes as it, checked by type.
 
     It raises one of DAMAGED where the line is none.
     """
@@ -328,7 +328,7 @@ class Journal:
 
     @classmethod
     def looked_at(cls, path: Path) -> Journal:
-        """Return the Journal of a path's file, read when first asked; what is appended stays in memory."""
+        """Return the Journal of the file at a path, read when first used; appended rows stay in memory."""
         journal = cls(None)
         journal.source = path
         return journal
@@ -354,7 +354,7 @@ class Journal:
         self.latest.update((judgement.key, judgement) for judgement in judgements)
 
     def settled(self, key: Key, *, retry_unscored: bool) -> Judgement | None:
-        """Return the Judgement under a Key that needs no call; None where one is due (`retry_unscored` too).
+        """Return the Judgement under a Key, None where a call is due, by a bool `retry_unscored`.
 
         A key with a verdict is never called again. Errors of the wire are tried again; a reply that gave no
         verdict only with `retry_unscored`.

@@ -55,7 +55,7 @@ class Progress:
         self._drawn = False
 
     def add(self, *, scored: bool, cost_usd: float | None) -> None:
-        """Count one judgement, scored or not, and its cost in USD; show the state when it is time."""
+        """Count a judgement by a bool `scored` and a cost in USD, or None; show the state when it is time."""
         self.done += 1
         self.unscored += not scored
         self.cost_usd += cost_usd or 0.0
@@ -71,7 +71,7 @@ class Progress:
             self._write(bar if self._live else f"{self.label}: {state}\n")
 
     def state(self, elapsed_s: float) -> str:
-        """Write the state after so many elapsed seconds as text: done, how fast, cost, time left."""
+        """Return as text the state after a number of elapsed seconds: done, speed, cost, time left."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
         a_second = f"{rate:,.{0 if rate >= 10 else 1}f} a second"
         parts = [f"{self.done:,} of {self.total:,} ({math.floor(100 * self._share)}%)"]
@@ -122,7 +122,7 @@ def run_calls(
     total: int | None = None,
     processes: int = 1,
 ) -> None:
-    """Make Calls of a model (ModelSpec), and hand each judgement to `record` as it comes.
+    """Make Calls of a ModelSpec, and hand each judgement to a function `record` as it comes.
 
     Args:
         calls: what is to be called; their order is the order of the start, not of the end. An iterator is
@@ -327,7 +327,7 @@ def _row(key: Key, judge: str, result: CallResult, parsed: ParsedReply) -> Judge
 def take_verdicts(
     due: Iterable[OwnVerdict], *, record: Callable[..., None], progress: Progress | None = None
 ) -> None:
-    """Take the OwnVerdicts that are due, of judges that need no call; each judgement goes to `record`.
+    """Take OwnVerdicts, of judges that need no call, and hand each judgement to a function `record`.
 
     From the first one that has to be awaited on, up to 32 are awaited at once, in one event loop.
     """
@@ -362,7 +362,7 @@ def take_verdicts(
 
 
 def run_to_end(make: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a coroutine as `asyncio.run` does, also in a notebook, whose loop runs in this thread."""
+    """Run the coroutine that a function makes, as `asyncio.run` does, also inside a notebook's loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

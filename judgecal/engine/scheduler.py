@@ -63,7 +63,7 @@ class Limiter:
         return int(self.allowance)
 
     def begin(self) -> int:
-        """Count a call as in flight; what is given back goes into `refused`."""
+        """Count a call as in flight; return the number that goes into `refused`."""
         self.in_flight += 1
         return self._lowered
 
@@ -83,7 +83,7 @@ class Limiter:
             self.allowance = min(self.allowance + more, self.ceiling)
 
     def refused(self, began: int) -> None:
-        """The provider was asked too much; `began` is what `begin` gave."""
+        """Lower the allowance after the provider refused a call; `began` is the number from `begin`."""
         self._refused += (1.0 - self._refused) / max(_START, self.allowance)
         if began != self._lowered:
             return
@@ -118,7 +118,7 @@ class CallSlots:
         self._ending = False  # no further try is begun
 
     async def take(self, *, first: bool) -> int:
-        """Wait for a slot, in front where `first`; the number returned goes into the limiter's `refused`.
+        """Wait for a slot, in front by a bool `first`; return the number for the limiter's `refused`.
 
         A call that was tried before goes in front of those that were not.
         """
@@ -201,7 +201,7 @@ class Scheduler(CallSlots):
         self._over = asyncio.Event()
 
     async def run(self) -> None:
-        """Work everything off.
+        """Work all the scheduler's own tasks off; the first exception of a task is raised.
 
         Raises:
             BaseException: the first exception of a task; replies that had come are rows by then.

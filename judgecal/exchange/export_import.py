@@ -65,7 +65,7 @@ def import_export(
     labels: LabelOptions,
     replace: bool = False,
 ) -> Imported:
-    """Read a tool's export files into `gold/<name>` of a Workspace by LabelOptions; return Imported.
+    """Import files of a tool (name) to a Workspace as gold set `name`, by LabelOptions; return Imported.
 
     People's scores under one name are the ratings. InputError lists every problem, and nothing is written.
     """

@@ -76,13 +76,13 @@ def _pared(value: Any) -> Any:
 
 
 def columns_of(begun: Any) -> set[str]:
-    """Return the set of a table's column names, from its outline (`begun`)."""
+    """From the outline of a table (`begun`, a JSON value), return the set of its column names."""
     rows = begun if isinstance(begun, list) else []
     return {name for row in rows if isinstance(row, dict) for name in row}
 
 
 def fields_of(begun: Any) -> set[str]:
-    """Return the set of a file's columns, or of its first records' fields, from its outline (`begun`)."""
+    """From the outline of a file (`begun`, a JSON value), return the set of columns or records' fields."""
     if isinstance(begun, dict):
         return {*begun}.union(*(columns_of(nested(part)) for part in begun.values()))
     return columns_of(begun)
@@ -92,7 +92,7 @@ def fields_of(begun: Any) -> set[str]:
 
 
 def records_of(path: Path) -> Iterator[Placed]:
-    """Yield each record of the file at a path as Placed: with its place.
+    """Yield (place, record) for each record of the file at a path, the record a dict.
 
     Rows of a table, or the objects of a JSON file: an array, the one array in an object, a data frame as
     pandas writes it (its index is the column `index`). Lists and objects in cells of text are parsed.
@@ -110,9 +110,7 @@ def records_of(path: Path) -> Iterator[Placed]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """Return the rows (dicts) in a JSON value that is a pandas frame, else an empty list. Its index is the
-    column `index`.
-    """
+    """Return the rows (dicts), with an `index`, in a JSON value that is a pandas frame; else an empty list."""
     if not isinstance(value, dict) or not value:
         return []
     if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
@@ -134,7 +132,7 @@ _IS_VALUE = re.compile(r"(.*\.)?(array|UUID|(float|int|uint|bool|str)\d*_?)")
 
 
 def nested(cell: Any) -> Any:
-    """Return the list or object that a cell's text holds, in JSON or Python; any other cell as it is.
+    """Return a cell as the list or object that its text holds, in JSON or Python; any other cell as it is.
 
     `array([1, 2])` is the list, `float64(0.5)` the number; other calls become text; nothing is run. A number,
     a word and a broken text stay text, and so does one of over 20,000,000 characters, or of over 300,000 that

@@ -31,8 +31,8 @@ def mlflow_scorer(
     workspace: str | Path | None = None,
     trust_lock: bool = False,
 ) -> Any:
-    """Return the MLflow 3 scorer of a lock, which gives a `Feedback` with the rationale. Its value is yes or
-    no where the lock has a pass mark, else the verdict calibrated.
+    """Return the MLflow 3 scorer of the lock at a path; it gives a `Feedback` with the rationale. Its value
+    is yes or no where the lock has a pass mark, else the verdict calibrated.
 
     Its metadata say which judge and lock gave it, which model answered, the verdict on the judge's own scale,
     and the verdict calibrated to the people's scale. What could not be judged is a `Feedback` with an error

@@ -59,7 +59,7 @@ def import_rules(
     answers: str | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Write the questions and answers of files to `gold/<name>` of a Workspace; return Imported.
+    """Import files of questions with rules to a Workspace as the gold set `name`; return Imported.
 
     People's labels are to be percentages, as the rules' verdicts are. Without answers they are empty.
     """

@@ -77,7 +77,7 @@ def objects(value: Any) -> list[Row]:
 
 
 def scalar(value: Any) -> Value:
-    """Return a label or a verdict: a truth value, a finite number, or a text that is not blank; else None."""
+    """Return a value as a label or verdict: a bool, a finite number or a text not blank; else None."""
     if isinstance(value, str):
         return value if value.strip() else None
     if isinstance(value, float):
@@ -118,7 +118,7 @@ def text_of(value: Any) -> str:
 
 
 def texts_of(values: Any) -> tuple[str, ...]:
-    """Return the texts of a list, or of one value, that are not empty."""
+    """Return a tuple of texts, none empty, from a list, or from a single value."""
     values = values if isinstance(values, list) else [values]
     return tuple(text for text in map(text_of, values) if text)
 
@@ -223,8 +223,7 @@ def answer_of(value: Any) -> str:
 
 
 def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
-    """Return the Item of an id, an input value and an output value. Its group is that given, else its
-    question.
+    """Return the Item of an id, an input value and an output value; its group is its question by default.
 
     `further` are attributes of `Item`, left as they are where empty.
     """
@@ -235,7 +234,7 @@ def item_of(item_id: str, input_: Any, output: Any, **further: Any) -> Item:
 
 
 def named_item(item_id: str, record: Mapping[str, Any]) -> Item:
-    """Return the Item, under an item id, of a record (dict); fields of no usual name are its fields."""
+    """From an item id and a record (dict), return the Item; parts of no usual name are its fields."""
     names = {name.lower().strip(): name for name in record if has(record[name])}
     roles: dict[str, Any] = {}
     for role in ("question", "answer", "reference", "contexts", "system"):

@@ -33,7 +33,7 @@ _E = TypeVar("_E", bound="Entry")
 
 
 def refuse_unequal(gold: GoldSet, items: Sequence[Item], command: str) -> None:
-    """Refuse a command for items of a gold set that were drawn with unequal probabilities."""
+    """From a GoldSet, Items and a command's name, refuse it if the Items were drawn with unequal chances."""
     if drawing_weights(gold, items) is not None:
         raise InputError(
             f"{command} would count all items of gold set {gold.name} alike, but they were drawn with "
@@ -73,7 +73,7 @@ class StoredExperiment:
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:
-        """Return the verdicts of a judge of the experiment, by the judge's name."""
+        """From a judge's name, return the Verdicts of that judge in the experiment."""
         by_name = {column.judge: column for column in reversed(self.columns)}
         column = by_name.get(judge) or by_name.get(str(JudgeName.read(judge)))  # `J x5` is `J*5`
         if column is None:
@@ -91,7 +91,7 @@ def entry(
     metrics: Sequence[str] | None = None,
     more: Mapping[str, Any] | None = None,
 ) -> _E:
-    """Return an entry, of the class `made`, of a judge's Verdicts on an AgreementTable."""
+    """Return an entry of the class `made`, from an AgreementTable and a judge's Verdicts."""
     expected = len({item.item_id for item in table.items}) * table.repeats
     rows = _rows_of(table, column)
     verdicts, errors = values_of(rows, "verdict"), values_of(rows, "error")
@@ -136,7 +136,7 @@ def _rows_of(table: AgreementTable, column: Verdicts) -> Sequence[Judgement]:
 
 
 def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts:
-    """Return the Verdicts of the best constant by a metric on an AgreementTable."""
+    """Return the Verdicts of the best constant on an AgreementTable."""
     scale = table.gold.scale
     label = best_constant(table.labels, scale=scale, metric=metric, weights=table.weights)
     name = f"constant {label:g}" if isinstance(label, float) else f"constant {label}"
@@ -144,7 +144,7 @@ def constant_judge(table: AgreementTable, metric: str | None = None) -> Verdicts
 
 
 def constant_entry(table: AgreementTable, metrics: Sequence[str] | None = None) -> Entry:
-    """Return the `Entry` of each metric's best constant on an agreement table."""
+    """Return the Entry of the best constants on an AgreementTable, the best by each metric."""
     leading = constant_judge(table)
     best = table.agreement(table.verdicts(leading), metrics=metrics)
     for metric in best:
@@ -218,7 +218,7 @@ def pair_fields(table: AgreementTable, column: Verdicts) -> dict[str, Estimate]:
 def verdict_notes(
     people: Scale, columns: Sequence[Verdicts], *, rows: Iterable[Judgement] | None = None
 ) -> list[str]:
-    """Return notes on judges' Verdicts against people's Scale: scales, counted tokens, stored replies.
+    """From people's Scale and a list of judges' Verdicts, return notes on scales, tokens, stored replies.
 
     `rows` are those that the result rests on, where they are not the columns'.
     """
@@ -281,7 +281,7 @@ class Entry(Result):
     calibrated: dict[str, Estimate]
 
     def decided_by(self, metric: str) -> Estimate:
-        """Return the estimate of a metric that decides on the judge, calibrated if the metric asks."""
+        """Return the Estimate, of the metric so named, that decides on the judge, calibrated where due."""
         mapped = metric_facts(metric).calibrated and metric in self.calibrated
         return (self.calibrated if mapped else self.as_wrong)[metric]
 

@@ -37,7 +37,7 @@ def is_absent(verdicts: Matrix) -> Bools:
 
 
 def as_lists(verdicts: Matrix) -> list[list[Any]]:
-    """Return a matrix of verdicts as a list of rows, None where there is no verdict."""
+    """Return a matrix of verdicts as a list of lists, a row each, None where there is no verdict."""
     rows: list[list[Any]] = verdicts.tolist()
     if verdicts.dtype.kind != "f" or not np.isnan(verdicts).any():
         return rows
@@ -60,7 +60,7 @@ class Verdicts:
 
     @classmethod
     def from_calls(cls, judge: Judge, rows: Sequence[Judgement]) -> Verdicts:
-        """Return the Verdicts of a Judge that judgecal called, from its Judgements."""
+        """From a Judge that judgecal called and the Judgements (rows), return the Verdicts."""
         price = None if judge.model is None else judge.model.cost_usd
         return cls(judge.name, item_scale(judge), whole_items(rows, judge.scale), price, judge.kind, rows)
 
@@ -75,7 +75,7 @@ class Verdicts:
         return self.calls or self.rows
 
     def cost_usd(self, row: Judgement) -> float | None:
-        """Return a judgement's cost in USD in production, a stored reply as if it had been called for."""
+        """Return the cost in USD, or None, of a Judgement in production, a stored reply as if called for."""
         if not row.cached or self.price is None:
             return row.cost_usd
         return self.price(row.prompt_tokens, row.completion_tokens)
@@ -105,7 +105,7 @@ class Verdicts:
         return flat[self.row_at]
 
     def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:
-        """Return the rows of a matrix (of `values`, or of `row_at`) that are of the items, in their order."""
+        """From Items and a Matrix (of `values` or `row_at`), return its rows of these Items, in order."""
         item_ids, places = [item.item_id for item in items], self.places
         if item_ids == list(places):
             return values
@@ -184,7 +184,7 @@ class AgreementTable:
         )
 
     def verdicts(self, judge: Verdicts) -> Matrix:
-        """Return the matrix of a judge's Verdicts, items x repeats, on the judge's scale."""
+        """Return the Matrix, items x repeats, of a judge passed as Verdicts, on the judge's scale."""
         n = self.repeats
 
         def make() -> Matrix:
@@ -201,7 +201,7 @@ class AgreementTable:
         return self._once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
 
     def row_at(self, judge: Verdicts) -> Ints:
-        """Return the matrix, items x repeats, of places in the rows of Verdicts, -1 where there is none."""
+        """From a judge's Verdicts, return the int matrix, items x repeats, of places in its rows, or -1."""
         make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
         return self._once(("rows", judge.key), make)[1]
 
@@ -212,7 +212,7 @@ class AgreementTable:
         return {"scale": scale, "groups": groups, "level": self.level, "seed": self.seed, "weights": weights}
 
     def scaled(self, judge: Verdicts | None = None) -> dict[str, Any]:
-        """Return as keyword arguments both scales, people's and the judge's, and the items' questions."""
+        """Return a dict of keyword arguments: people's scale, the judge's and the items' questions."""
         judge_scale = self.gold.scale if judge is None else judge.scale
         return {"scale": self.gold.scale, "judge_scale": judge_scale, "groups": self.groups}
 
@@ -224,14 +224,14 @@ class AgreementTable:
         against: Any = None,
         **options: Any,
     ) -> dict[str, Estimate]:
-        """Return METRIC -> Estimate of verdicts, on the judge's scale, with the gold labels or others."""
+        """Return METRIC -> Estimate of verdicts (an iterable) against the table's gold labels, or others."""
         labels = self.labels if against is None else against
         return agreement(labels, verdicts, **{**self.shared, **self.scaled(judge), **options})
 
     def agreements(
         self, judge: Verdicts, *, labels: Labels | None = None, metrics: Sequence[str] | None = None
     ) -> dict[str, dict[str, Estimate]]:
-        """Return `agreement`, `as_wrong` and `calibrated` of Verdicts, each METRIC -> Estimate.
+        """Return a dict of METRIC -> Estimate by `agreement`, `as_wrong` and `calibrated`, of Verdicts.
 
         `calibrated` counts an unscored item as wrong too, and is empty where nothing can be calibrated: of
         labels without an order, and of a constant. By all metrics where none are named.
@@ -255,7 +255,7 @@ class AgreementTable:
         return {"agreement": complete, "as_wrong": dict(as_wrong), "calibrated": calibrated}
 
     def cross_fit(self, judge: Verdicts) -> CrossFit | None:
-        """Return the CrossFit of Verdicts to people's scale: maps, each without a tenth of the questions."""
+        """Return the CrossFit of Verdicts to people's scale: maps, each without some questions; or None."""
 
         def make() -> tuple[Verdicts, CrossFit | None]:
             if judge.constant is not None:
@@ -266,7 +266,7 @@ class AgreementTable:
         return self._once(("map", judge.key, self.repeats), make)[1]
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
-        """Return the matrix of calibrated Verdicts, each by a map that did not see its question.
+        """Return an array of calibrated Verdicts, each by a map that did not see its question, or None.
 
         Items x repeats, on the people's scale, by the gold labels or others; None where nothing can be
         calibrated.
@@ -299,7 +299,7 @@ class AgreementTable:
         return self if len(items) == len(self.items) else dataclasses.replace(self, items=items)
 
     def described(self, judge: Verdicts) -> tuple[Matrix, Scale]:
-        """Return matrix and Scale of the Verdicts that describe a judge, calibrated where possible."""
+        """Return the matrix and the Scale that describe a judge's Verdicts, calibrated where possible."""
         mapped = self.calibrated(judge)
         return (self.verdicts(judge), judge.scale) if mapped is None else (mapped, self.gold.scale)
 
@@ -308,7 +308,7 @@ class AgreementTable:
         return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
 
     def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
-        """Return METRIC -> Estimate of Verdicts through a Calibration fitted elsewhere.
+        """Return METRIC -> Estimate of a judge's Verdicts, mapped by a Calibration or None (then empty).
 
         An unscored item counts as wrong.
         """
@@ -319,7 +319,7 @@ class AgreementTable:
 
 
 def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
-    """Return the items that free judges answer: all of few items; of many whole questions, drawn by a seed.
+    """Return, from Items and a seed, those that free judges answer: all of few, else whole questions.
 
     So many that they have `FREE_ITEMS` items at most.
     """
@@ -333,7 +333,7 @@ def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
 
 
 def drawing_weights(gold: GoldSet, items: Sequence[Item]) -> Floats | None:
-    """Return the weights, 1 / drawing probability, of a gold set's items, mean 1."""
+    """Return an array of weights, 1 / drawing probability, mean 1, of a GoldSet and Items in it; or None."""
     chances = [item.inclusion_probability for item in items]
     stated = [chance for chance in chances if chance is not None]
     if not stated:

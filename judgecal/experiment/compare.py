@@ -79,7 +79,7 @@ class CompareResult(Result):
 
 
 def draws(level: float, n_judges: int) -> int:
-    """Return how many sign flips can show p below 1 - level after Holm, for so many judges (n_judges)."""
+    """Return the number of sign flips that can show p below 1 - level after Holm, for n_judges judges."""
     pairs = n_judges * (n_judges - 1) // 2
     return min(_MOST_DRAWS, max(N_PERM, math.ceil(_DRAWS_BELOW * pairs / (1.0 - level))))
 

@@ -84,7 +84,7 @@ class Experiment:
         return datetime.fromtimestamp(max(path.stat().st_mtime for path in files), UTC)
 
     def read_summary(self, kind: type[_R]) -> _R:
-        """Read `summary.json` as a result of a kind, its class; refused where it is of another."""
+        """Read the experiment's own `summary.json` as a Result of the class `kind`; refuse another class."""
         ended = "the command did not finish; run it again, and it goes on where it stopped"
         try:
             summary = read_json(self.summary, absent=f"is not there: {ended}")
@@ -95,7 +95,7 @@ class Experiment:
             raise InputError([*error.problems, "delete it and run the same command again"]) from error
 
     def write_summary(self, summary: Result | Mapping[str, Any]) -> None:
-        """Write a result as `summary.json` in one step, so that a reader never meets half of it.
+        """Write a Result or mapping as the experiment's `summary.json` in one step, never half of it.
 
         Raises JudgecalError: the folder was deleted since it was opened, and the judgements with it.
         """
@@ -109,14 +109,14 @@ class Experiment:
         write_text(self.summary, text + "\n")
 
     def mark_output(self, output: Path) -> None:
-        """Note in the folder that a path of an output is this experiment's, before it is under its name.
+        """Note in the experiment's own folder that the path of an output is its own, before it is written.
 
         So a kill between the two leaves no file that the same command would take for somebody else's.
         """
         write_text(self.folder / _OUTPUT, json.dumps({"output": str(output)}) + "\n")
 
     def wrote(self, output: Path) -> bool:
-        """Tell whether this very command wrote the file of an output, and nobody changed it since."""
+        """Return whether this very command wrote the output at a path, and nobody changed it since."""
         mark = self.folder / _OUTPUT
         if not (mark.is_file() and output.is_file()):
             return False
@@ -125,7 +125,7 @@ class Experiment:
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
-    """Return the Experiment of a configuration in a workspace, named `out` or by hash; nothing is written.
+    """Return the Experiment of a config dict in a Workspace, its name `out` or, of None, a hash.
 
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
     instead. Refused where the slug is no folder name, or the folder was made by another configuration.
@@ -150,7 +150,7 @@ def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str
 
 
 def open_experiment(experiment: Experiment) -> None:
-    """Create an experiment's folder with its configuration, unless they are there."""
+    """Create the folder of an Experiment, with its own configuration, unless they are there."""
     experiment.folder.mkdir(parents=True, exist_ok=True)
     OPENED.set(experiment.folder)
     path = experiment.folder / _CONFIG
@@ -159,7 +159,7 @@ def open_experiment(experiment: Experiment) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read the configuration, a dict, in the folder of an experiment; refused where it was damaged."""
+    """Read the configuration, a dict, in the folder (a path) of an experiment; refuse a damaged file."""
     where, problems = str(folder / _CONFIG), []
     config = read_toml(folder / _CONFIG)
     check_schema(config, where)
@@ -204,13 +204,13 @@ class StoredDescription:
     trained_on: tuple[str, ...] = ()  # groups whose labels it has seen
 
     def verdicts(self) -> Scale:
-        """The scale of the judge's verdicts."""
+        """Return the Scale of the judge's verdicts."""
         scale = Scale.parse(self.scale)
         return dataclasses.replace(scale, categories=self.categories) if self.categories else scale
 
 
 def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
-    """Write the judges' scales and prompts into an experiment, for reports."""
+    """Write the scales and prompts of Judges into an Experiment, for reports."""
     descriptions = {}
     for judge in judges:
         messages = None
@@ -226,7 +226,7 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
 
 
 def kept_judges(experiment: Experiment) -> Mapping[str, StoredDescription]:
-    """Read an experiment's judges: name -> `StoredDescription`; empty where nothing was written."""
+    """Read the judges of an Experiment: name -> `StoredDescription`; empty where nothing was written."""
     path = experiment.folder / _JUDGES
     if not path.is_file():
         return {}

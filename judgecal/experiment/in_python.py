@@ -58,13 +58,13 @@ class Judgements(tuple[Judgement, ...], Result):
         return self._where(lambda row: row.judge == judge)
 
     def frame(self) -> Any:
-        """A `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
+        """Return a `polars.DataFrame`, a row a judgement, columns as in `judgements.jsonl`."""
         import polars
 
         return polars.DataFrame([row.as_json() for row in self], infer_schema_length=None)
 
     def as_json(self) -> dict[str, Any]:
-        """Return a dict with a row a judge: counts, and agreement with the gold set (on test a look)."""
+        """Return a dict with a row a judge: counts, and agreement with its own gold set (on test a look)."""
         judges = []
         for name in self.scales:
             rows = self.of(name)
@@ -85,7 +85,7 @@ def score(
     journal: str | Path | None = None,
     quiet: bool = True,
 ) -> Judgements:
-    """Have one judge or several judge a split of a gold set; return the `Judgements`, unscored ones included.
+    """Have a judge, or several, judge a split of a GoldSet; return the `Judgements`, unscored too.
 
     >>> rows = judgecal.score("exact_match@local", judgecal.load_gold("starter"), limit=3)
     >>> [row.verdict for row in rows], len(rows.unscored)
@@ -140,7 +140,7 @@ def compare(
     n_perm: int = N_PERM,
     calibrate: bool = True,
 ) -> PairComparison:
-    """Compare judges' a and b labels against gold labels on the same items: a PairComparison.
+    """Compare, with gold labels or a GoldSet, a's labels and b's labels on its items: a PairComparison.
 
     >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
     >>> found.decision, found.why
@@ -192,7 +192,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> Agreement:
-    """Return a judge's agreement with gold labels, of a gold set or in an array: `judgecal.agreement`.
+    """Return the Agreement of gold labels (or a GoldSet) and a judge's labels: `judgecal.agreement`.
 
     >>> found = judgecal.agreement([1, 0, 1, 0], [1, 0, 1, None], scale="binary")
     >>> list(found)[0], found["accuracy"].value, found.decides.value

@@ -43,7 +43,7 @@ def item_scale(judge: Judge) -> Scale:
 
 
 def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequence[Judgement]:
-    """Merge judgements of contexts, or of pairs in two orders, into one judgement an item and repeat.
+    """Merge Judgements of contexts, or pairs in two orders: a sequence, a Judgement an item and repeat.
 
     Without a verdict on one of its contexts, or in one order, an item has none. Costs, tokens, attempts and
     times are summed. A pair on which a judge contradicts itself is a tie, and unscored where its `scale` is
@@ -56,7 +56,7 @@ def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequen
 
 
 def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgement:
-    """Merge the judgements of one item and repeat, a context or an order each, into one judgement."""
+    """Merge the Judgements of an item and repeat, a context or an order each, into a single Judgement."""
     first, verdicts = rows[0], {row.verdict for row in rows}
     if first.unit == ITEM_UNIT:
         return first
@@ -69,7 +69,7 @@ def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgeme
 
 
 def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
-    """Merge the judgements of a judge's several calls on an item into one judgement of the judge's name.
+    """Merge, under a judge's name, the Judgements of several calls on an item into a single Judgement.
 
     The calls are made side by side: the slowest tells the time.
 
@@ -91,7 +91,7 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
 def judged_by(
     judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
 ) -> list[Judgement]:
-    """Return the list of Judgements in rows of a journal that a judge, by name and fingerprint, gave.
+    """Return the list of those Judgements among rows that a judge, by name and by fingerprint, gave.
 
     Where a call of several is not there, there is none.
     """
@@ -147,7 +147,7 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
 
 
 def refuse_unfit(judge: Judge, items: Sequence[Item], *, alone: bool = False) -> None:
-    """Refuse items that a judge cannot be held against: pairs, single answers or several contexts.
+    """Refuse, for a Judge, Items that it cannot be held against: pairs, single answers, several contexts.
 
     Args:
         alone: whether each label must be of one context, as a prompt is trained by it.
@@ -186,7 +186,7 @@ class StoredVerdicts:
     of_chances: Counter[str] = field(default_factory=Counter)  # why said; empty where not
 
     def add(self, row: Judgement) -> None:
-        """Count a judgement, where it has a verdict of a model."""
+        """Count a Judgement, where it has a verdict of a model; return nothing."""
         if row.verdict is None or row.model_id is None:
             return
         if row.chances or row.why_said:
@@ -261,7 +261,7 @@ class VerdictRows(Sequence[Judgement]):
 
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
-        """Return judgements as rows of a frame."""
+        """Return the VerdictRows of Judgements."""
         plain = zip(*map(_plain_values, rows), strict=True) if rows else [()] * len(_PLAIN)
         columns: dict[str, Any] = dict(zip(_PLAIN, plain, strict=True))
         words = [isinstance(row.verdict, str) for row in rows]
@@ -293,7 +293,7 @@ class VerdictRows(Sequence[Judgement]):
         return (_row(*values) for values in self.frame.iter_rows())
 
     def values(self, name: str) -> list[Any]:
-        """Return the list of values, in all rows, of the field of a name."""
+        """Return the list of values, in all of its own rows, of the field so named."""
         if name == "error":
             kinds = self.frame.select("error_kind", "error_message").iter_rows()
             return [None if kind is None else Failure(kind, message) for kind, message in kinds]
@@ -303,30 +303,30 @@ class VerdictRows(Sequence[Judgement]):
         return [number if word is None else word for number, word in pairs]
 
     def by_judge(self) -> dict[str, VerdictRows]:
-        """Return each judge's rows, by the judge's fingerprint, in the order of their first rows."""
+        """Return fingerprint -> VerdictRows of each judge, in the order of their first rows."""
         parts = self.frame.partition_by("judge_fingerprint", as_dict=True, maintain_order=True)
         return {str(fingerprint): VerdictRows(part) for (fingerprint,), part in parts.items()}
 
     def of(self, judge: str, repeats: int) -> VerdictRows:
-        """Return the rows of the first so many repeats, renamed to a judge."""
+        """Return VerdictRows of the first `repeats` repeats (a number), renamed to a judge, by its name."""
         rows = self.frame.filter(pl.col("repeat") < repeats)
         return VerdictRows(rows.with_columns(pl.lit(judge).alias("judge")))
 
     def write(self, path: Path) -> None:
-        """Write the rows as Parquet to a path in one step, unless it holds the same."""
+        """Write the object's own rows as Parquet to a path in one step, unless it holds the same."""
         if not self.frame.drop("at").equals(read_verdicts(path).frame.drop("at")):
             write_frame(path, self.frame, {"at": now()})
 
 
 def values_of(rows: Sequence[Judgement], name: str) -> list[Any]:
-    """Return the list of values of one field, by its name, in all judgements."""
+    """Return the list of values, in Judgements, of the field so named."""
     if isinstance(rows, VerdictRows):
         return rows.values(name)
     return list(map(operator.attrgetter(name), rows))
 
 
 def read_verdicts(path: Path) -> VerdictRows:
-    """Read verdicts from the path of a Parquet file as rows; no rows without a file."""
+    """Read the VerdictRows in the Parquet file at a path; no rows without a file."""
     if not path.is_file():
         return VerdictRows.from_rows([])
     frame, _ = read_frame(path)
@@ -336,14 +336,14 @@ def read_verdicts(path: Path) -> VerdictRows:
 
 
 def write_frame(path: Path, frame: pl.DataFrame, about: Mapping[str, Any]) -> None:
-    """Write a polars frame as Parquet to a path in one step, with metadata about it."""
+    """Write to a path, as Parquet in one step, a polars frame and a mapping `about` it as metadata."""
     with replacing(path) as draft, draft.open("wb") as file:  # polars takes no name that is not UTF-8
         draft.chmod(PRIVATE)
         frame.write_parquet(file, metadata={_ABOUT: json.dumps({"schema": SCHEMA, **about})})
 
 
 def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
-    """Read a Parquet path's polars DataFrame and the metadata about it; refused where damaged."""
+    """Read the Parquet at a path: a polars DataFrame and a dict of metadata about it; refuse it damaged."""
     try:
         content = path.read_bytes()
         frame = pl.read_parquet(io.BytesIO(content))
@@ -355,7 +355,7 @@ def read_frame(path: Path) -> tuple[pl.DataFrame, dict[str, Any]]:
 
 
 def damaged(path: Path, why: str) -> InputError:
-    """Return the InputError for a damaged file, by its path and why it cannot be read."""
+    """Return the InputError for a damaged file, from its path and a text `why` it cannot be read."""
     why = " ".join(why.split())[:200]
     return InputError(f"{shown(path)}: cannot be read ({why}): delete it and run the same command again")
 
@@ -367,7 +367,7 @@ class _KeptSet:
 
 
 def write_items(folder: Path, gold: GoldSet) -> None:
-    """Write a table's gold set into a folder: the card, and items and ratings as Parquet."""
+    """Write into a folder the GoldSet of a table: the card, and items and ratings as Parquet."""
     rows = [("items", gold.items), ("ratings", gold.ratings)]
     frames = [
         pl.DataFrame({"part": name, "json": [orjson.dumps(row).decode() for row in part]})
@@ -378,7 +378,7 @@ def write_items(folder: Path, gold: GoldSet) -> None:
 
 
 def read_set(folder: Path) -> GoldSet:
-    """Read the gold set that `write_items` wrote into a folder."""
+    """Read the GoldSet that `write_items` wrote into a folder, a path."""
     path, rows = folder / ITEMS, dict[str, list[Any]](items=[], ratings=[])
     frame, about = read_frame(path)
     try:

@@ -57,7 +57,7 @@ class Look:
         return 1.0 - (1.0 - level) * 6.0 / (math.pi * max(1, self.number)) ** 2
 
     def sentence(self, gold: str, level: float = 0.95, *, labels: str = "test labels") -> str:
-        """Return the sentence on this look at a gold set's labels, at a level."""
+        """Return the sentence on this look at the labels of a gold set, by the set's name, at a level."""
         if not self.number:
             return f"{labels} of {gold}: seen, but no decision taken on them yet"
         return (
@@ -77,7 +77,7 @@ def look_at_test(
     by: str,
     judges: Mapping[str, str],
 ) -> Look:
-    """Log a Look of an experiment's kind, by a metric, at a GoldSet's test Items of judges; return it.
+    """Return a Look, logged in a folder, from GoldSet, Items, experiment, kind, `by`, judge -> hash.
 
     The same verdicts by the same question on the same test items and labels are one look, however often made;
     more items under a larger `--limit` are another look, for the first one's answer was known when it was
@@ -110,7 +110,7 @@ def foresee_look(
     by: str,
     judges: Mapping[str, str] | None = None,
 ) -> Look:
-    """Return the Look that deciding by a metric on a GoldSet's Items would be, from experiments so far.
+    """Return the Look that deciding by a metric on GoldSet and Items would be, from an experiments folder.
 
     Without judges, whose verdicts may not be known yet, a new one.
     """
@@ -124,7 +124,7 @@ def looks_so_far(experiments: Path, gold: GoldSet) -> int:
 
 
 def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]) -> str:
-    """Return a hash of a judge's verdicts, in rows, on the labelled test items of a gold set."""
+    """Return the hash of a judge's verdicts, from a GoldSet, Items and Judgements, on labelled test items."""
     test = {item.item_id: item.sha for item in _labelled_test(gold, items)}
     given = [row for row in rows if row.item_id in test and row.verdict is not None]
     return digest(sorted([test[row.item_id], row.repeat, str(row.verdict)] for row in given))[:16]
@@ -133,7 +133,7 @@ def verdicts_sha(gold: GoldSet, items: Iterable[Item], rows: Iterable[Judgement]
 def seen_judges(
     gold: GoldSet, items: Iterable[Item], judged: Iterable[Sequence[Judgement]]
 ) -> dict[str, str]:
-    """Return fingerprint -> `verdicts_sha` on a gold set's items, of each judge's rows of judgements."""
+    """Return fingerprint -> `verdicts_sha`, from a GoldSet, Items and the Judgements of each judge."""
     shown = list(items)
     return {rows[0].judge_fingerprint: verdicts_sha(gold, shown, rows) for rows in judged if rows}
 

@@ -31,7 +31,7 @@ _PERCENTAGE = Scale.parse("percentage")
 def tied_items(
     gold: GoldSet, split: str, labelled: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """Return the items of a gold set's split on which raters tie, beside the labelled items asked for.
+    """Return Items, from a GoldSet, a split and its labelled Items, on which raters tie, beside those.
 
     `labelled` are the labelled items asked for; where they are not all of the split, those up to the last of
     them.
@@ -51,7 +51,7 @@ def _items(table: AgreementTable) -> dict[Hashable, Item]:
 
 
 def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
-    """Return rater -> item id -> label, on the agreement table's items and those on which raters tie."""
+    """Return rater -> item id -> Label, of an AgreementTable: on its items and those where raters tie."""
     item_ids = _items(table)
     return {
         rater: {item_id: label for item_id, label in labels.items() if item_id in item_ids}
@@ -60,7 +60,7 @@ def peer_ratings(table: AgreementTable) -> dict[str, dict[Hashable, Label]]:
 
 
 def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, Label | None]:
-    """Return item id -> a judge's first verdict (Label), from its Verdicts on an AgreementTable.
+    """Return item id -> first verdict (Label or None), from an AgreementTable and a judge's Verdicts.
 
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
@@ -72,7 +72,7 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:
-    """Return a RaterEntry a rater against the others on an AgreementTable, judges' Verdicts beside."""
+    """Return RaterEntries from an AgreementTable and several Verdicts: each rater against the others."""
     if len(table.gold.peers) < 2:
         return ()
     ratings, items, entries = peer_ratings(table), _items(table), []
@@ -96,7 +96,7 @@ def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[R
 def judge_beside_people(
     table: AgreementTable, column: Verdicts, *, n_judges: int = 1, metric: str | None = None
 ) -> StandIn:
-    """Compare a judge's Verdicts on an AgreementTable with every rater beside the others: a StandIn."""
+    """Return the StandIn of an AgreementTable and a judge's Verdicts: beside every rater and the others."""
     return stand_in(
         peer_ratings(table),
         first_verdicts(table, column),
@@ -109,7 +109,7 @@ def judge_beside_people(
 
 
 def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n_judges: int) -> JudgeEntry:
-    """Return a JudgeEntry (one of n_judges) with its Verdicts' numbers beside people on an AgreementTable."""
+    """Return a JudgeEntry beside people, from AgreementTable, Verdicts, its JudgeEntry and n_judges."""
     if len(table.gold.peers) < 2 or table.weights is not None:
         return judge
     return dataclasses.replace(
@@ -120,7 +120,7 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
 
 
 def alt_tests(table: AgreementTable, column: Verdicts) -> tuple[AltTest, ...]:
-    """Return an AltTest for each epsilon, of a judge's first Verdicts on an AgreementTable.
+    """Return a tuple of AltTests, from an AgreementTable and a judge's Verdicts, by its first verdicts.
 
     Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
     are where that cannot be.
@@ -223,7 +223,7 @@ def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
 
 
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
-    """Return the agreement of every pair of a gold set's raters, and of all at once."""
+    """Return the RaterAgreement of a GoldSet: of every pair of its raters, and of all at once."""
     groups, pairs = {item.item_id: item.group for item in gold.items}, []
     for a, b in combinations(gold.raters, 2):
         items, estimates = gold.shared_items(a, b), dict[str, Estimate]()

@@ -46,7 +46,7 @@ class Recorded:
 def read_recorded(
     path: Path, gold: GoldSet, *, columns: Columns | None = None, verdict_scale: str | None = None
 ) -> Recorded:
-    """Read Recorded judgements of a GoldSet's items from the path of a file.
+    """Read the file at a path, with the GoldSet whose items it is about, as Recorded judgements.
 
     A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
     is `judge`, and without such a column the whole file is one judge, named after it.
@@ -213,7 +213,7 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """Read a file by Columns and verdict scale: its GoldSet, Recorded judges, configuration."""
+    """Read a path by Columns and a verdict scale (or None): GoldSet, Recorded or None, config dict."""
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):

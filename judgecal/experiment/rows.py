@@ -98,7 +98,7 @@ class OnRows:
 
 
 def sheet_command(experiment: str, on: OnRows) -> str | None:
-    """Return the command that brings the labels for what a comparison on rows of an experiment leaves open.
+    """Return, for an experiment's name and its OnRows, the command (text or None) that brings open labels.
 
     First those of the draw that are missing, then a sheet; None where labels settle nothing.
     """
@@ -143,7 +143,7 @@ class UnlabelledRows:
         where: str,
         trained: frozenset[str] = frozenset(),
     ) -> UnlabelledRows | None:
-        """Return UnlabelledRows of two judges, their maps and a metric: rows and a GoldSet's known items.
+        """Return UnlabelledRows or None: GoldSet, metric, judges, their maps, known items, rows, `where`.
 
         Each text once, without rows on questions that a judge was `trained` on (groups of the set; a table
         may know them by their texts); None where too little is known.
@@ -209,7 +209,7 @@ class UnlabelledRows:
         return draw_strata(self.pair, self.outlook[0].shares)
 
     def draws(self) -> list[DrawStratum]:
-        """Return the list of strata with their items and spreads, from which `gold sheet` draws."""
+        """Return the list of DrawStratum, with their items and spreads, from which `gold sheet` draws."""
         (codes, spreads), differ, strata = self.strata, self.pair.differ, []
         for number, spread in enumerate(spreads.tolist()):
             at = np.flatnonzero(codes == number)
@@ -218,7 +218,7 @@ class UnlabelledRows:
         return strata
 
     def write(self, folder: Path) -> None:
-        """Write the rows and their strata into a folder, so that `gold sheet` can draw from them."""
+        """Write its own rows and their strata into a folder, so that `gold sheet` can draw from them."""
         write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
         (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
         strata = [
@@ -229,7 +229,7 @@ class UnlabelledRows:
         write_text(folder / _ABOUT, json.dumps(about) + "\n")
 
     def labelled(self, gold: GoldSet) -> LabelledRows:
-        """Return the labels that a drawn gold set has of the rows, with their chances to be drawn.
+        """Return the LabelledRows that a drawn GoldSet labels: labels, and chances to be drawn.
 
         Of a stratum that is labelled in part, that part counts as drawn: sheets show a draw in random order.
         """
@@ -270,7 +270,7 @@ class UnlabelledRows:
         return LabelledRows(at, _numbers([gold.labels[item.item_id] for item in done]), np.array(chances))
 
     def at_level(self, experiment: Experiment, gold: GoldSet | None) -> dict[str, Any]:
-        """Return keyword arguments of `decide`: a GoldSet's drawn labels, an Experiment's look and level."""
+        """Return a dict, arguments of `decide`, from an Experiment (look, level) and a GoldSet or None."""
         if gold is None:
             return {"level": Look(1, new=True).level}
         drawn, done = self.labelled(gold), [item for item in gold.items if item.item_id in gold.labels]
@@ -292,7 +292,7 @@ class UnlabelledRows:
         look: str | None = None,
         labels: GoldSet | None = None,
     ) -> OnRows:
-        """Return OnRows: whether the candidate loses less than a margin, decided at a level."""
+        """Return OnRows: whether the candidate loses less than a margin, decided at a confidence level."""
         two, (outlook, classes), (reference, candidate) = self.pair, self.outlook, self.judges
         worst = worst_loss(two, classes, level=level)
         differ = Differ(two.n, len(np.unique(two.groups)), two.share_differing(level=level), worst)
@@ -362,7 +362,7 @@ class UnlabelledRows:
 
 
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """Return JudgedItems for each Judge: the items of TableRows that hold what all judges ask for."""
+    """Return a list of JudgedItems from TableRows and Judges: for each, the items that have what all need."""
 
     def takes(row: ReadRow) -> bool:
         return all(row.lacking(judge) is None for judge in judges)
@@ -373,7 +373,7 @@ def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
 def judgements_of_rows(
     table: TableRows, judges: Sequence[Judge], journal: Journal
 ) -> Iterator[tuple[Item, list[Judgement] | None]]:
-    """Yield each Item of TableRows with the list of its Judgements by Judges in a Journal."""
+    """Yield (Item, list of Judgements or None) for each of TableRows, by Judges, from a Journal."""
     for row in table:
         if any(row.lacking(judge) for judge in judges):
             yield row.item, None
@@ -382,7 +382,7 @@ def judgements_of_rows(
 
 
 def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
-    """Return the list of DrawStratum that a migration kept in its folder, and their title."""
+    """Return the list of DrawStratum that a migration wrote in a folder (a path), and their title."""
     if not (folder / ROWS).is_file():
         raise InputError(
             f"{folder.name} kept no rows without labels: judgecal migrate --on FILE says where two judges "
@@ -413,7 +413,7 @@ class LabelSource:
 def find_source(
     name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
 ) -> LabelSource:
-    """Return the LabelSource, items to label, of a set's or experiment's name in a Workspace.
+    """Return the LabelSource, Items to label, for a name (of a set or experiment) in a Workspace.
 
     Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
     rows without labels that it kept, where it kept some.
@@ -464,7 +464,7 @@ class LabelSample:
     rubric: Path | None = None  # the file that goes with the set, under the name that the card has for it
 
     def write(self, workspace: Workspace) -> GoldSet:
-        """Write the sample as a gold set into a workspace, with its earlier labels; return the set."""
+        """Write its own sample as a set into a Workspace, with earlier labels; return the GoldSet."""
         ratings, joins = (self.before.ratings, True) if self.before else ((), False)
         made = write_gold(
             self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins
@@ -485,7 +485,7 @@ def answers_sample(source: LabelSource) -> LabelSample:
 
 
 def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
-    """Return the card of a set of drawn items: its name, scale, source and sampling."""
+    """Return the Card of a set of drawn items, from its name, Scale, source and sampling (texts)."""
     made: dict[str, Any] = {"made_by": "people", "labels_by": "people", "sampling": sampling}
     return Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source, **made)
 
@@ -501,7 +501,7 @@ def draw_of(
     seed: int,
     labels: str | None = None,
 ) -> LabelSample:
-    """Draw `n` Items of a source on a GoldSet by a seed: the LabelSample of a name in a Workspace.
+    """Draw n of a source's Items, by GoldSet, Workspace, new set's name and seed, as a LabelSample.
 
     They are of the rows that a migration kept (`experiment.rows`).
 

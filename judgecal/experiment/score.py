@@ -59,7 +59,7 @@ from judgecal.workspace import Workspace
 def asked_items(
     gold: GoldSet, split: str, *, limit: int | None = None, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """Return the labelled items of a split of a gold set, in file order, the first `limit`."""
+    """Return the labelled Items, from a GoldSet and a split, in file order; at most the first `limit`."""
     items = tuple(i for i in gold.select(split, without_groups=without_groups) if i.item_id in gold.labels)
     if not items:
         raise InputError(f"gold set {gold.name}: split {split} holds no labelled item")
@@ -122,7 +122,7 @@ class ScoreRun:
         ]
 
     def plan(self) -> CostEstimate:
-        """Return the cost estimate of the calls that the run would make; nothing is written."""
+        """Return the CostEstimate of the calls that the run would make; nothing is written."""
         stored = stored_rows(self.experiment.journal)
         return together([plan_calls(self.judges, items, stored, options) for items, options in self._parts])
 
@@ -229,7 +229,7 @@ def run_of_table(
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
-    """Return the ScoreRun of a labelled file in a Workspace: the judges in its Columns, or free ones.
+    """Return the ScoreRun of a Workspace, a labelled file's path and Columns: its judges, or free ones.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
@@ -259,7 +259,7 @@ _TEXTS = frozenset({"question", "answer", "answer_under_test", "response"})
 
 
 def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None:
-    """Refuse a judge that does not fit a gold set's scale, or the given items."""
+    """Refuse, for a GoldSet, a Judge that does not fit its scale, or some items."""
     refuse_unfit(judge, items)
     try:
         common_scale(gold.scale, item_scale(judge))
@@ -268,7 +268,7 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
 
 
 def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of a Workspace's free judges below the named judges of an AgreementTable.
+    """Return names of free judges of a Workspace below, on an AgreementTable, the judges so named.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
     one floor; so it is where there is no prompt judge, or its signature is gone.
@@ -291,7 +291,7 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
 def able_judges(
     workspace: Workspace, gold: GoldSet, judges: Iterable[str], items: Sequence[Item]
 ) -> tuple[list[Judge], list[str]]:
-    """Return the named Judges of a Workspace that can judge a GoldSet's Items, and reasons for others."""
+    """Return, by a Workspace, GoldSet, judge names and Items, Judges that fit, and reasons for others."""
     able, reasons = list[Judge](), list[str]()
     for name in judges:
         try:
@@ -307,7 +307,7 @@ def able_judges(
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Run a Workspace's free judges on an AgreementTable into a Journal: Judges, Verdicts, why none."""
+    """Run free judges: Workspace, AgreementTable, Journal, RunOptions, judge names; Judges, Verdicts, why."""
     below = floor_judges(workspace, table, judges)
     free, reasons = able_judges(workspace, table.gold, below, table.items)
     run_options: dict[str, Any] = {
@@ -326,7 +326,7 @@ def floor_columns(
 def made_result(
     workspace: Workspace, stored: StoredExperiment, floor: Sequence[Verdicts], why: str | None
 ) -> AgreementResult:
-    """Return the AgreementResult of a StoredExperiment in a Workspace, with floor Verdicts and why not."""
+    """Return the AgreementResult of a Workspace, StoredExperiment, floor Verdicts and text `why` or None."""
     table, config, gold = stored.table, stored.experiment.config, stored.gold
     configs = {str(judge["judge"]): judge for judge in config.get("judges", ())}
     columns = stored.judges
@@ -357,7 +357,7 @@ def made_result(
 
 
 def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult:
-    """Read the `AgreementResult` of a stored experiment, with its workspace's looks at test by now."""
+    """Read the AgreementResult of a StoredExperiment, with the looks at test of a Workspace by now."""
     experiment = stored.experiment
     result = experiment.read_summary(AgreementResult)
     if result.gold.n_items != len(stored.items):
@@ -370,7 +370,7 @@ def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResu
 
 
 def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
-    """Return the GoldSummary of an AgreementTable's split: counts, scale, who labelled."""
+    """Return the GoldSummary from an AgreementTable and a split: counts, scale, who labelled."""
     gold = table.gold
     return GoldSummary(
         set=gold.name,
@@ -391,7 +391,7 @@ def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
 def run_line(
     table: AgreementTable, split: str, judges: Sequence[str], extra: Mapping[str, Any] | None = None
 ) -> str:
-    """Return the line that reproduces an agreement table: set, split, n, judges, level, seed, version."""
+    """Return a text that reproduces an AgreementTable, a split and judges' names: n, level, seed, version."""
     parts = {
         "gold": f"{table.gold.name}@{table.gold.sha256[:12]}",
         "split": split,
@@ -414,7 +414,7 @@ def gold_config(gold: GoldSet) -> dict[str, Any]:
 
 
 def judge_config(judge: Judge) -> dict[str, Any]:
-    """Return a judge as a dict for a configuration: enough to recognise the judge later."""
+    """Return a Judge as a dict for a configuration: enough to recognise the judge later."""
     config = {"judge": judge.name, "fingerprint": judge.fingerprint}
     if judge.signature is None or judge.model is None:
         return {**config, "kind": judge.kind, "scale": str(judge.scale)}
@@ -427,7 +427,7 @@ def full_name(judge: Judge) -> str:
 
 
 def configured_name(config: Mapping[str, Any]) -> str:
-    """Return a judge's string with short fingerprints and model, from the judge's configuration."""
+    """Return a judge's name with short fingerprints and model, from its configuration, a mapping."""
     prompt = [str(config["signature_fingerprint"])[:8], config["model"]["id"]] if "model" in config else []
     return f"{config['judge']}[{','.join([*prompt, str(config['fingerprint'])[:8]])}]"
 

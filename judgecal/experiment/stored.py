@@ -41,13 +41,13 @@ _READ = ("score", "agreement")
 
 
 def find_experiment(workspace: Workspace, name: str) -> Experiment:
-    """Return the Experiment of a workspace by its name (slug) or the path of its folder."""
+    """Return the Experiment, in a Workspace, of a name (slug) or the path of its folder."""
     folder = workspace.find_experiment(name)
     return Experiment(folder, read_config(folder))
 
 
 def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
-    """Return the StoredExperiment of a name in a Workspace: judges, items and gold set.
+    """Return the StoredExperiment, in a Workspace, of a name: judges, items and gold set.
 
     Items are those that a judge asked for has judged; of recorded judgements, all that were asked. The
     questions that a compiled judge was trained on are left out.
@@ -122,7 +122,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
 
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
-    """Return judge -> its prompt's messages, of a stored experiment, fields' names in their places."""
+    """Return judge -> text of its prompt's messages, of a StoredExperiment, field names in their places."""
     descriptions = kept_judges(stored.experiment)
     names = [column.judge for column in stored.judges if column.judge in descriptions]
     return {name: messages for name in names if (messages := descriptions[name].messages)}
@@ -179,7 +179,7 @@ class Unread(Result):
 def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
 ) -> UnreadReplies | None:
-    """Return UnreadReplies, why a judge's rows of Judgements have no verdict; None where one has.
+    """Return UnreadReplies, from a judge's name and Judgements without a verdict; None where any has.
 
     `sealed` are the ids of test items.
     """
@@ -198,7 +198,7 @@ def unread_judge(
 
 
 def unread_of(stored: StoredExperiment) -> Unread:
-    """Return the judges of a stored experiment that have no verdict on its items, as `Unread`."""
+    """Return Unread: the judges of a StoredExperiment that have no verdict on its items."""
     item_ids, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
         given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)

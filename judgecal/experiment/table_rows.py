@@ -44,7 +44,7 @@ class ReadRow:
     problems: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, judge: Judge) -> Item:
-        """Return the row's Item as a judge is shown it: a prompt judge sees no context without a text.
+        """Return the row's own Item as a Judge is shown it: a prompt judge sees no context without a text.
 
         One that reads all of the item may read the documents, which are no part of an item's sha: they become
         a part of its id, so that no verdict outlives them in the journal.
@@ -59,7 +59,7 @@ class ReadRow:
         return dataclasses.replace(item, contexts=texts)
 
     def lacking(self, judge: Judge) -> str | None:
-        """Return what a judge asks for and the row lacks, in words; None where it has all.
+        """Return a text on what a Judge asks for and this row lacks; None where it has all.
 
         An answer may be empty.
         """
@@ -109,7 +109,7 @@ class RowReader:
 
     @classmethod
     def of(cls, columns: Columns, source: Table, *judges: Judge, may_lack: bool = False) -> RowReader:
-        """Return the RowReader of a source Table by its Columns, for some Judges.
+        """Return a RowReader from Columns and a source Table, for any Judges given.
 
         `may_lack`: a judge whose column is not there is left out, not refused.
         """
@@ -124,7 +124,7 @@ class RowReader:
         return cls(dataclasses.replace(columns, fields=(*columns.fields, *more)), required, columns.names)
 
     def check(self, source: Table) -> None:
-        """Refuse a source Table that lacks a named column or leaves a judge without one."""
+        """Refuse a source Table that lacks a named column or leaves a judge of this reader without any."""
         columns = self.columns
         problems = [
             f"the judge asks for {name}: name the column with --col {_INPUTS[name][0]}=COLUMN"
@@ -208,7 +208,7 @@ def judgement_of(
 
 
 def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[str, str]:
-    """Return a source Table and its Reader as a configuration's dict, by its path in a Workspace.
+    """Return a configuration's dict, from a Workspace, a source Table (by its path there) and a Reader.
 
     Its content is no part of that: a row is known by its text, so that of a table that has grown, or in which
     a row was mended, only what is new is called for.

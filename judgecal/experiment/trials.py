@@ -62,7 +62,7 @@ class RunOptions:
 
 
 def open_journal(path: Path | None, options: RunOptions) -> Journal:
-    """Open the Journal at a path to append to; by RunOptions a torn last line is said on stderr."""
+    """Open, from a path or None and RunOptions, a Journal to append to; a torn last line is on stderr."""
     journal = Journal(path)
     _say_mended(journal, options)
     return journal
@@ -97,7 +97,7 @@ class ExperimentJournal(Journal):
         self.latest.update(self._kept)
 
     def keep(self, *judgements: Judgement) -> None:
-        """Add judgements that cost nothing."""
+        """Add Judgements (any number) that cost nothing, to the journal."""
         rows = {row.key: row for row in judgements}
         self._kept.update(rows)
         self.latest.update(rows)
@@ -113,7 +113,7 @@ class ExperimentJournal(Journal):
 
 
 def stored_rows(path: Path) -> Journal:
-    """Read the journal at a path, and the Parquet of verdicts beside it, to look at as a Journal.
+    """Read a Journal to look at, from the path of a journal and the Parquet of verdicts beside it.
 
     The journal is read when a row is first asked for.
     """
@@ -145,7 +145,7 @@ class Due:
         self.judge, self.items, self.journal, self.options = judge, items, journal, options
 
     def all_keys(self) -> Iterator[tuple[Item, Key]]:
-        """Yield every item with the key of each of its calls, also those that the journal holds."""
+        """Yield (Item, Key) for every item and each of its calls, also those that the journal holds."""
         fingerprint, calls = single_calls(self.judge.fingerprint)
         return (
             (shown, Key(item.item_id, item.sha, fingerprint, repeat, unit, order))
@@ -155,7 +155,7 @@ class Due:
         )
 
     def judgements(self) -> Iterator[Judgement]:
-        """Yield the journal's judgements of all items, under this judge's name; several calls as one."""
+        """Yield each Judgement of all its own items, from its own journal; several calls as a single row."""
         keys = (key for _, key in self.all_keys())
         for key in keys:
             more = itertools.islice(keys, single_calls(self.judge.fingerprint)[1] - 1)
@@ -180,7 +180,7 @@ def models_of(judges: Iterable[Respondent]) -> list[ModelSpec]:
 def require_keys(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> None:
-    """Refuse to run judges on Items, by RunOptions, whose calls, not yet in the Journal, lack a key."""
+    """Refuse to run judges on Items, by a Journal and RunOptions, for due calls without an API key."""
     for judge in judges:
         try:
             if judge.model is not None:
@@ -199,7 +199,7 @@ def run_trials(
     budget: Budget | None = None,
     label: str | None = None,
 ) -> tuple[Judgement, ...]:
-    """Have judges judge Items by RunOptions; return every Judgement, also the Journal's.
+    """Have judges judge Items, by a Journal and RunOptions; return a tuple of Judgements, all of them.
 
     Gives one row for each judge, item and repeat.
 
@@ -222,7 +222,7 @@ def run_trials(
 def judge_to_journal(
     trials: Sequence[Due], *, budget: Budget | None = None, label: str | None = None, in_turn: bool = False
 ) -> None:
-    """Make the calls that are Due in trials and append their judgements to the trials' journal.
+    """Make the calls that a sequence of Due holds and append judgements to their journal; return nothing.
 
     As one run: the one place where judges are called. It shows one progress and spends one budget.
 
@@ -304,7 +304,7 @@ def _call(
 
 
 def say_remarks(budget: Budget, *, ended: bool = True) -> None:
-    """Print a budget's remarks on stderr, each once. `ended`: also that the money ran out."""
+    """Print the remarks of a Budget on stderr, each once. `ended`: also that the money ran out."""
     for remark in budget.remarks(ended=ended):
         notice(f"judgecal: {remark}")
 
@@ -337,7 +337,7 @@ class CostEstimate:
 
 
 def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """Return the sum of CostEstimates; what one of them does not know is not known of all."""
+    """Return the CostEstimate that sums CostEstimates; what any does not have, the sum lacks too."""
 
     added: dict[str, Any] = {}
     for name in (field.name for field in dataclasses.fields(CostEstimate)):
@@ -350,12 +350,12 @@ def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
-    """Return the CostEstimate of judges' calls on Items that RunOptions and a Journal leave due."""
+    """Return the CostEstimate of calls due: judges, Items, a Journal that has some, and RunOptions."""
     return plan_trials([Due(judge, items, journal, options) for judge in judges])
 
 
 def plan_trials(trials: Sequence[Due]) -> CostEstimate:
-    """Return the CostEstimate of the calls that are due in trials; nothing is called."""
+    """Return the CostEstimate of the calls that a sequence of Due leaves to make; nothing is called."""
     planned: set[int] = set()  # hashes of keys: equal rows, and two names with one fingerprint, are one call
     return together([_plan(trial, planned) for trial in trials])
 
@@ -388,7 +388,7 @@ def _plan(due: Due, planned: set[int]) -> CostEstimate:
 
 
 def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
-    """Return the cost in USD of a number of a ModelSpec's calls, by prompt tokens and usual replies."""
+    """Return USD (None: no price) by a ModelSpec, a number of calls and of prompt tokens, usual replies."""
     if not calls:
         return 0.0
     usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)

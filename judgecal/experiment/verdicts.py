@@ -77,20 +77,20 @@ class Cut:
         return self.mark is not None or not self.people.numeric or grades
 
     def class_of(self, label: Label, *, people: bool = False) -> str:
-        """Return the class of a verdict or label, a word: pass or fail at the mark, else as it is."""
+        """Return the class of a Label (or verdict), a word: pass or fail at the mark, else as it is."""
         mark = self.label_mark if people else self.mark
         if mark is not None:
             return "pass" if (self.label_at if people else self.verdict_at)(label) >= mark else "fail"
         return f"{label:g}" if self.people.numeric else str(label)
 
     def distance(self, label: Label, verdict: Label) -> float:
-        """Return verdict less label as a share of the range, -1..1; on words 0 or 1."""
+        """Return, for a label and a verdict, verdict less label as a share of the range, -1..1."""
         if not self.people.numeric:
             return float(str(label) != str(verdict))
         return (self.verdict_at(verdict) - self.label_at(label)) / self.common.span
 
     def error(self, label: Label, verdict: Label) -> str | None:
-        """Return the kind of error of a verdict against a label, as words; None where it is right.
+        """Return, for a label and a verdict, the kind of error in words; None where it is right.
 
         `false pass` or `false fail`; without a mark `too high` or `too low` by more than 10% of the range, or
         `another word`.
@@ -108,7 +108,7 @@ class Cut:
 
 
 def by_pair(labels: Labels, verdicts: Matrix, number: Callable[[Label, Label], float]) -> Floats:
-    """Return a matrix of a number of each label and verdict, NaN where there is no verdict."""
+    """Return an array of number(label, verdict), from Labels, a matrix of verdicts and that function."""
     given = ~is_absent(verdicts)
     at, _ = np.nonzero(given)
     (words, label_at), (others, verdict_at) = (
@@ -147,7 +147,7 @@ class VerdictShape:
 
 
 def judge_shape(table: AgreementTable, column: Verdicts) -> VerdictShape:
-    """Return the VerdictShape of Verdicts on an AgreementTable: rates and table of confusion."""
+    """Return the VerdictShape from an AgreementTable and a judge's Verdicts: rates, confusion."""
     people, (verdicts, scale) = table.gold.scale, table.described(column)
     cut, rates = Cut(people, scale), _RATES if people.numeric else ("kappa",)
     metrics = [name for name, (metric, _) in metrics_of(people).items() if metric.name in rates]
@@ -233,7 +233,7 @@ class PartedItem:
 def parted_items(
     table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
-    """Return PartedItems: Items of an AgreementTable on which one judge's Verdicts err, then some others.
+    """Return PartedItems from AgreementTable, judges' Verdicts and Items: a lone judge errs, then others.
 
     Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
     are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
@@ -310,7 +310,7 @@ def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> di
 
 
 def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
-    """Return a stored experiment's judgements as a polars frame, a row a judgement, and a count.
+    """Return the judgements of a StoredExperiment as a polars frame, and the count of test items left out.
 
     The count is of the test items that are left out.
 
@@ -392,7 +392,7 @@ class LossPicture:
 def judge_losses(
     table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
 ) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """Return Losses, and a JudgeLoss each, of Verdicts on an AgreementTable in a metric by a margin."""
+    """Return Losses and JudgeLosses, from an AgreementTable, some Verdicts, a metric, a margin (or None)."""
     by_name = {column.judge: column for column in columns}
     deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
     options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
@@ -409,7 +409,7 @@ def judge_losses(
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, n_judges: int, floor: Verdicts | None = None
 ) -> FloorLoss:
-    """Return the FloorLoss against a judge's Verdicts (one of n_judges) on an AgreementTable in a metric.
+    """Return the FloorLoss from an AgreementTable, a judge's Verdicts, a metric's name and n_judges.
 
     The judge is one of so many, the best of which may owe its place to luck: the interval stands at level
     1 - (1 - level) / n_judges (Bonferroni). Of errors the difference is turned round: a loss is above 0.
@@ -479,7 +479,7 @@ class SliceTable:
 
 
 def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
-    """Return the SliceTable of a judge's errors, its Verdicts', on slices of an AgreementTable's items.
+    """Return a SliceTable (or None) from an AgreementTable and Verdicts: errors on slices of items.
 
     The error is the share of wrong verdicts; of graded labels verdict less label, in units of their scale.
     None where the items were drawn with unequal probabilities.
@@ -517,7 +517,7 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
 
 
 def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
-    """Return the traits of items: trait and value -> array of places of the items that have it.
+    """Return a dict from Items: (trait, value) -> array of places of the items that have it.
 
     In the order of the first of them; the bins of length are thirds of the items.
     """
@@ -553,7 +553,7 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
 
 
 def question_word(question: str) -> str:
-    """Return the word that says what a question asks for, such as who or when."""
+    """Return, as a text, the word in a question's text that says what it asks for, such as who or when."""
     words = _WORD.findall(question.lower())
     for place, word in enumerate(words[:_WITHIN]):
         if word in _ASKS:

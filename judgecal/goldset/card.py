@@ -45,7 +45,7 @@ class Splits:
     test: Annotated[float, Strict()] = 0.45
 
     def of(self, group: str) -> str:
-        """Return the split, train, dev or test, of a group (a question), by its own hash."""
+        """Return the name of the split, train, dev or test, of a group's name (a question), by its hash."""
         text = f"{self.seed}:{group}".encode("utf-8", "surrogatepass")
         position = int(hashlib.sha256(text).hexdigest()[:16], 16) / 2**64
         if position < self.train:
@@ -138,7 +138,7 @@ class _CardTable(BaseModel):
 
 
 def read_card(path: Path) -> Card:
-    """Read the Card of a set from the path of its card.toml; InputError lists every problem with its line."""
+    """Read the Card at the path of a card.toml; InputError lists every problem with its line."""
     card, problems = try_card(path)
     if problems or card is None:
         raise InputError(problems)
@@ -146,7 +146,7 @@ def read_card(path: Path) -> Card:
 
 
 def try_card(path: Path) -> tuple[Card | None, list[str]]:
-    """Read the Card at a path as far as it can be read, with its problems; None where it has no scale.
+    """Read a path's Card as far as it can be read: Card, or None without a scale, and a list of problems.
 
     With the scale known, the labels of a set can be held against it in spite of an unknown key elsewhere.
     """

@@ -88,7 +88,7 @@ class GoldCheck(Result):
 
 
 def check_set(gold: GoldSet, workspace: Workspace) -> GoldCheck:
-    """Return the GoldCheck of a GoldSet in a Workspace: its counts, and every finding of its audit."""
+    """Return the GoldCheck of a GoldSet and a Workspace: its counts, and every finding of its audit."""
     return GoldCheck(
         set_=gold.name,
         n_items=len(gold.items),
@@ -113,7 +113,7 @@ def _card_gaps(gold: GoldSet) -> Findings:
 
 
 def check_gold(gold: GoldSet, *, workspace: Workspace | None = None) -> list[Problem]:
-    """Return the Problems of a GoldSet, in the order of the checks, each with the card's explanation.
+    """Return the list of Problems of a GoldSet, in the order of the checks, with the card's explanations.
 
     The workspace's signatures and compiled programs are searched for the set's dev and test questions; None
     leaves that out.
@@ -273,7 +273,7 @@ def split_notes(gold: GoldSet) -> list[str]:
 
 
 def leaks(gold: GoldSet, workspace: Workspace) -> Findings:
-    """Yield a finding where a Workspace's prompts or demos hold dev and test questions of a GoldSet."""
+    """Yield, from a GoldSet and a Workspace, a finding where prompts or demos hold its test questions."""
     sealed = [item for split in ("dev", "test") for item in gold.select(split)]
     questions = {
         text: items

@@ -48,7 +48,7 @@ def draw(
     before: Collection[str] = (),
     at_large: float = AT_LARGE,
 ) -> Drawn:
-    """Return n items Drawn from strata without replacement, two of each at least; all, where there are fewer.
+    """Return the Drawn from strata and a number n: n items without replacement, two of each at least.
 
     `at_large` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
     of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
@@ -81,7 +81,7 @@ def allocate(
     before: Sequence[int] = (),
     at_large: float = AT_LARGE,
 ) -> list[int]:
-    """Return how many of `n` items to draw from each stratum, by the items `there` and their spreads.
+    """Return a list of numbers to draw a stratum: from counts `there`, spreads and a total `n`.
 
     Args:
         there: items of each stratum.

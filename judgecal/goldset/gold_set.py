@@ -45,7 +45,7 @@ Findings = Iterator[tuple[str | Rows, str]]
 
 
 def common_label(labels: Sequence[Label], scale: Scale) -> Label | None:
-    """Return the label that stands for several on a scale: majority (None on a tie) or median; None for none.
+    """Return the Label for several labels on a Scale: majority (None on a tie) or median; None for none.
 
     The median of an even number is the mean of the middle two, so it may lie between two steps of the scale.
     """
@@ -93,7 +93,7 @@ class GoldSet:
         save: bool = False,
         replace: bool = False,
     ) -> GoldSet:
-        """Return the GoldSet of a polars or pandas frame, read as `gold import` reads a table.
+        """Return the GoldSet read from a frame, polars or pandas, as `gold import` reads a table.
 
         What `columns` leaves open has the column of its usual name, such as `group`; what was understood,
         and the columns that are left, are said on stderr.
@@ -215,13 +215,13 @@ class GoldSet:
         return frozenset(item.group for item in drafts if self.labels.get(item.item_id) == 0.0)
 
     def shared_items(self, a: str, b: str) -> tuple[Item, ...]:
-        """Return the items, in file order, that two raters, named `a` and `b`, have both rated."""
+        """Return a tuple of Items that two raters, by names `a` and `b`, have rated, in file order."""
         ratings = self.ratings_by_rater
         shared = ratings.get(a, {}).keys() & ratings.get(b, {}).keys()
         return tuple(item for item in self.items if item.item_id in shared)
 
     def split_of(self, group: str) -> str:
-        """Return the name of the split that a group (a question) belongs to."""
+        """Return the name of the split that a group, by its name (a question), belongs to."""
         if group not in self._splits:
             self._splits[group] = self.card.splits.of(group)
         return self._splits[group]
@@ -253,7 +253,7 @@ class GoldSet:
         )
 
     def place(self, rows: str | Rows) -> str:
-        """Return where rows of the set stand, as text: their lines, an item's id, or the file alone."""
+        """Return a text on where rows (an item's id or Rows) of this set stand: lines, id or file alone."""
         if isinstance(rows, str):
             return rows
         places: dict[str, None] = {}
@@ -315,7 +315,7 @@ class TieBreaker:
 
 
 def tie_breakers(ratings_by_rater: Mapping[str, Mapping[str, Label]], scale: Scale) -> dict[str, TieBreaker]:
-    """Return rater -> TieBreaker of those mostly asked where others differ, by ratings by rater on a Scale.
+    """Return rater -> TieBreaker, from rater -> item -> Label and a Scale: raters of disputed items.
 
     The rule: of a rater's items with two others or more these differ on more than half, at least twice as
     often as raters differ on the items that this one was not given, and by more than 3.3 standard errors; ten
@@ -369,7 +369,7 @@ def tenth(scale: Scale) -> float:
 
 
 def differ(labels: Collection[Label], scale: Scale) -> bool:
-    """Return whether labels of an item differ on a scale: other words, or a step and a tenth of it apart."""
+    """Return whether labels (of an item) differ on a Scale: other words, or a step and a tenth apart."""
     low, high = min(labels, key=_order(scale)), max(labels, key=_order(scale))
     return float(high) - float(low) >= tenth(scale) - 1e-9 if scale.numeric else low != high
 
@@ -392,7 +392,7 @@ def split_counts(gold: GoldSet) -> dict[str, SplitCounts]:
 
 
 def require_splits(gold: GoldSet, needed: Mapping[str, int]) -> None:
-    """Refuse a GoldSet whose splits have fewer labelled questions than `needed` (split name -> how many)."""
+    """Refuse a GoldSet that has fewer labelled questions than `needed`, a dict split name -> number."""
     labelled = {
         split: gold.n_groups(item for item in gold.select(split) if item.item_id in gold.labels)
         for split in needed

@@ -104,7 +104,7 @@ class Imported(Result):
         tool: str | None = None,
         unscored: Mapping[str, int] | None = None,
     ) -> Imported:
-        """Return the Imported of a written GoldSet: number of rows read, rows skipped by reason, notes."""
+        """Return Imported from a GoldSet, number of rows read, reason -> number of rows skipped, notes."""
         return cls(
             set_=gold.name,
             sha256=gold.sha256,
@@ -143,8 +143,8 @@ def import_gold(
     splits: Splits | None = None,
     command: str | None = None,
 ) -> Imported:
-    """Import a file (or Table) by Columns and a scale as set `name` of a workspace: Imported. It is written
-    to `gold/<name>`, and stays in memory without a workspace.
+    """Import a file or Table, by name, Columns, a scale or None and a Workspace or None: Imported. It is
+    written to `gold/<name>`, and stays in memory without a workspace.
 
     Without a label column the set waits for labels. `encoding` is of separated text; by default its file
     tells it. The scale `fraction` is 0..1 and stored as a percentage; its `pass_at` is read so too. `mapping`
@@ -217,7 +217,7 @@ def _read(file: str | Path | Table, columns: Columns, name: str, encoding: str |
 
 
 def attempt(step: Callable[[], _T], problems: list[str]) -> _T | None:
-    """Return the value of a step; None where it refuses its input, whose problems are added to `problems`."""
+    """Return the value of a function `step`, None where it refuses; its problems go on a list `problems`."""
     try:
         return step()
     except InputError as error:
@@ -251,7 +251,7 @@ def _scale_of_labels(read: TableItems, mapping: LabelMap) -> tuple[str, LabelMap
 
 
 def gold_of_frame(frame: object, *, name: str, save: bool, **options: Any) -> GoldSet:
-    """Return the GoldSet `name` of a frame, as `import_gold` makes it of rows; written only to `save` it."""
+    """Return a GoldSet from a frame, a name and a flag `save`, as `import_gold` makes it of rows."""
     if options["columns"].verdicts:
         raise InputError(
             "Columns(verdicts=): this set keeps none: give them to judgecal.agreement beside labels"
@@ -273,7 +273,7 @@ GoldSet.read_frame = staticmethod(gold_of_frame)
 
 
 def read_mapping(entries: Iterable[str]) -> LabelMap:
-    """Return the LabelMap of `--map FROM=TO` entries, cut at the last `=`; refuse a wrong or double one."""
+    """Return the LabelMap of a list of `FROM=TO` texts, cut at the last `=`; refuse a wrong entry."""
     mapping: dict[str, str] = {}
     problems: list[str] = []
     for entry in entries:
@@ -291,7 +291,7 @@ def read_mapping(entries: Iterable[str]) -> LabelMap:
 
 
 def labels_scale(text: str, pass_at: float | None) -> Scale:
-    """Parse a text with the number to pass at into a Scale; on `fraction` that number is a fraction too."""
+    """Return the Scale from a text and a number to pass at (or None); on `fraction` it is a fraction too."""
     if text != "fraction" or pass_at is None:
         return Scale.parse(text, pass_at=pass_at)
     if not 0.0 <= pass_at <= 1.0:
@@ -302,7 +302,7 @@ def labels_scale(text: str, pass_at: float | None) -> Scale:
 
 
 def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None) -> tuple[Card, list[str]]:
-    """Return a new Card with what people wrote into the one at its old path, and notes on what was kept."""
+    """Return a Card, from a new Card and an old card's path (or None), with what people wrote; and notes."""
     card = replace(card, labels_by=labels_by or card.labels_by)
     if old_path is None or not old_path.exists():
         return card, []
@@ -322,7 +322,7 @@ def keep_card(card: Card, old_path: Path | None, *, labels_by: str | None = None
 
 
 def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list[str]:
-    """Return notes on unlabelled items of a set's name, by numbers of items, labelled ones and ratings."""
+    """Return a list of notes on unlabelled items, from a set's name, n_items, n_labelled, n_ratings."""
     if not n_ratings:
         return [
             f"no labels yet: `judgecal gold sheet {name} -o labels.csv` writes a sheet for people to fill in"
@@ -333,7 +333,7 @@ def unlabelled(name: str, n_items: int, n_labelled: int, n_ratings: int) -> list
 
 
 def readme_of(name: str, *, came: str = "Imported") -> str:
-    """Return the README text of a set's name that nobody has described yet; `came` says how it came here."""
+    """Return the README text for a set's name, of a set nobody has described yet; `came` says whence."""
     return (
         f"# The gold set `{name}`\n\n{came}; `made_by` in card.toml says how.\n\n"
         "Say here what the set is good for and what not, who the raters are and what they were told, and "

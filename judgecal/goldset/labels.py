@@ -27,7 +27,7 @@ _MOST_GRADES = 20.0  # the highest; 90 to 100 are percentages
 
 
 def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
-    """Return why labels do not fit a scale that they lie on: they end in its lowest fifth; else None."""
+    """Return a text on why numeric labels do not fit a Scale: they end in its lowest fifth; else None."""
     distinct = set(labels)
     of_one = scale.kind == "percentage" and all(0.0 <= label <= 1.0 for label in distinct)
     least = _LEAST_PARTS if of_one and _step_of(labels) != 1.0 else _LEAST
@@ -42,7 +42,7 @@ def narrow_labels(labels: Sequence[float], scale: Scale) -> str | None:
 
 
 def unexplained(labels: Sequence[float], scale: Scale, explained: Mapping[str, str]) -> str | None:
-    """Return why labels do not fit a scale (`narrow_labels`) and what to do; None where it is explained."""
+    """Return why labels do not fit a Scale, as text; None where a mapping `explained` has the reason."""
     why = None if NARROW in explained else narrow_labels(labels, scale)
     return why and f'{why}; write that in card.toml, or under [explained] why it may be so: {NARROW} = "..."'
 
@@ -64,7 +64,7 @@ class LabelMap(Mapping[str, str]):
         return len(self._typed)
 
     def unused(self, cells: Iterable[str]) -> list[str]:
-        """Return the entries (texts as typed) whose FROM is none of these cells: likely slips of the pen."""
+        """Return the list of this map's own entries (texts as typed) whose FROM is none of these cells."""
         there = {cell.strip().casefold() for cell in cells}
         return [f"{cell}={to}" for cell, to in self._typed.items() if cell.strip().casefold() not in there]
 
@@ -111,7 +111,7 @@ _MOST_WORDS = 20  # different ones; more, and mostly different, are texts and no
 
 
 def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], str]:
-    """Guess the scale of label cells: its text or None, what cells stand for yes and no, and why."""
+    """Guess the scale of label cells: its text or None, a dict of what cells mean yes and no, and why."""
     distinct = {cell.casefold() for cell in cells}
     shown = listed(sorted(distinct), 4)
     numbers = {cell: number for cell in cells if (number := _finite(cell)) is not None}
@@ -147,7 +147,7 @@ def guess_scale(cells: Sequence[str]) -> tuple[str | None, Mapping[str, str], st
 
 
 def scale_with_verdicts(scale: str, cells: Iterable[str]) -> str:
-    """Return an ordinal scale's text with a grade more at an end, where cells of verdicts hold one."""
+    """Return the text of a scale, from its text and verdict cells, with an end grade more if they hold it."""
     labels_scale = Scale.parse(scale)
     numbers = [number for cell in cells if (number := number_in(cell)) is not None]
     together = Scale.parse(fitting_scale([labels_scale.low, labels_scale.high, *numbers]))
@@ -194,14 +194,14 @@ def percent(value: float) -> float:
 
 
 def is_no_label(cell: str, scale: Scale) -> bool:
-    """Return whether a cell says that there is no label (`N/A`, `-`) and is no category of the scale."""
+    """Return whether a cell, for a Scale, says that there is no label (`N/A`, `-`) and is no category."""
     text = _plain(cell)
     word = text.casefold()
     return text not in scale.categories and (word in _MISSING or (scale.numeric and word in _MISSING_NUMBER))
 
 
 def read_label(cell: str, scale: Scale) -> Label:
-    """Read a cell as a label of a scale: `8/10` is 80 of percentages, `3,5` is 3.5, `WAHR` is true.
+    """Read a cell, on a Scale, as a Label: `8/10` is 80 of percentages, `3,5` is 3.5, `WAHR` is true.
 
     ValueError: it is not a label of the scale, or lies between two of its steps; the message says which are.
     """
@@ -219,7 +219,7 @@ def read_label(cell: str, scale: Scale) -> Label:
 
 
 def missing_notes(counts: Mapping[str, int]) -> list[str]:
-    """Return notes on label cells that say there is no label, from text -> count."""
+    """Return a list of notes on label cells that say there is no label, from a dict of text -> count."""
     cells = ", ".join(
         f"{cell!r} {n:,}" for cell, n in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
     )
@@ -227,7 +227,7 @@ def missing_notes(counts: Mapping[str, int]) -> list[str]:
 
 
 def typed(cell: str) -> str:
-    """Return a cell's text as every language writes it: of `3,5` `3.5`, of `WAHR` `true`; others stay."""
+    """Return a cell's text as a text that every language writes: of `3,5` `3.5`, of `WAHR` `true`."""
     text = _plain(cell)
     if match := _AMOUNT.fullmatch(text):
         return match[1].replace(",", ".") + (match[2] or "")
@@ -241,7 +241,7 @@ def is_part(cell: str) -> bool:
 
 
 def number_in(cell: str) -> float | None:
-    """Return the number that a cell holds, of `85%` 85; None where it holds none."""
+    """Return the number (a float) that a cell's text holds, of `85%` 85; None where it holds none."""
     match = _AMOUNT.fullmatch(_plain(cell))
     return _float(match[1]) if match else None
 
@@ -278,7 +278,7 @@ _FRACTIONS = 10  # verdicts of 0 and 1 alone; fewer may be so by chance
 
 @lru_cache(maxsize=4096)  # few cells of a table differ
 def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]:
-    """Read the text of a recorded verdict on a scale: the verdict and None, or None and its Failure."""
+    """Read, on a Scale, the text of a recorded verdict: (Label, None), or (None, Failure)."""
     if not text.strip():
         return None, Failure("parse", "no verdict was recorded")
     try:
@@ -289,7 +289,7 @@ def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]
 
 
 def judged_twice(judge: str, item_id: str, first: str) -> str:
-    """Return the message on a second row of a judge and an item id; `first` says where the first stands."""
+    """Return a message on a second row, from a judge's name, an item id and a text where the `first` is."""
     return (
         f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column "
         "repeat (0, 1, ...)"
@@ -297,7 +297,7 @@ def judged_twice(judge: str, item_id: str, first: str) -> str:
 
 
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
-    """Guess the Scale of a judge's verdicts from their cells and the people's Scale.
+    """Guess the Scale of a judge's verdicts, from the people's Scale and the cells of verdicts.
 
     On the people's scale (grades may have verdicts between them), or where more of them can be read so as yes
     and no or as percentages; of the latter, where all lie in a small part of them (1 to 10), on the scale
@@ -341,7 +341,7 @@ _WORDS: Mapping[str, str] = {
 
 
 def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | None, Mapping[str, str], str]:
-    """Return the scale (text or None) of label cells of pairs, what cells, `more` too, stand for, and why."""
+    """Return the scale (text or None) of cells that label pairs, a dict of what cells stand for, and why."""
     words = {cell.casefold() for cell in (*cells, *more)}
     meanings = {word: _WORDS[word] for word in sorted(words & _WORDS.keys())}
     if unclear := sorted({cell.casefold() for cell in cells} - meanings.keys()):
@@ -352,14 +352,14 @@ def pair_scale(cells: Collection[str], more: Iterable[str] = ()) -> tuple[str | 
 
 
 def left_of(item: Item, scale: Scale | None, by: object) -> Literal["A", "B"] | None:
-    """Return which answer of an Item's pair stands on the left, A or B, on a Scale, by seed. None of no pair,
-    and where the scale has other labels than a pair's, so that A stays on the left.
+    """Return which answer, A or B, is left: from a pair's Item, a Scale or None, and a seed `by`. None of no
+    pair, and where the scale has other labels than a pair's, so that A stays on the left.
     """
     sided = item.pair and scale and scale.kind == "nominal" and {*scale.categories} <= {*PAIR_LABELS}
     return random.Random(f"{by}:{item.item_id}").choice(("A", "B")) if sided else None
 
 
 def by_side(label: str, left: str | None) -> str:
-    """Turn a label A or B of a pair into `left` or `right`, given the `left` answer, and back."""
+    """Return a pair's label A or B as `left` or `right`, or back, from it and the `left` answer or None."""
     sides = {"A": ("left", "right"), "B": ("right", "left")}.get(left or "", ("A", "B"))
     return dict(zip((*sides, "A", "B"), ("A", "B", *sides), strict=True)).get(label, label)

@@ -120,8 +120,8 @@ def _validated(model: type[_R], values: Mapping[str, Any], where: str, problems:
 
 
 def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Item:
-    """Read an Item from a row's values, named by `where`; problems go to that list. Where `group` is missing
-    the question is the group, and else the item.
+    """Read an Item from a row's values, a place `where` for messages, and a list that gets problems. Where
+    `group` is missing the question is the group, and else the item.
 
     An item with fields of its own may do without a question and an answer; one with `answer_a` and `answer_b`
     is a pair. Of a row with a problem the id alone is read.
@@ -151,7 +151,7 @@ def read_item(values: Mapping[str, Any], where: str, problems: list[str]) -> Ite
 
 
 def read_items(path: Path) -> tuple[Item, ...]:
-    """Read the Items of the file at a path, in the format of items.jsonl; refuse it with every problem."""
+    """Read a tuple of Items from the path of a file like items.jsonl; refuse it with every problem."""
     where, problems = shown(path), list[str]()
     items = tuple(read_item(row, f"{where}:{line}", problems) for line, row in _read_lines(path, problems))
     if problems:
@@ -162,7 +162,7 @@ def read_items(path: Path) -> tuple[Item, ...]:
 def read_rating(
     values: Mapping[str, Any], where: str, *, scale: Scale | None, problems: list[str]
 ) -> Rating | None:
-    """Read a Rating from the values of one row of ratings.jsonl by the scale; None with a problem at `where`.
+    """Read a Rating or None from a row's values, `where` (for messages), a Scale or None, a problems list.
 
     Without a scale (the card is broken, and says so itself) labels are not held against anything.
     """
@@ -192,7 +192,7 @@ def read_rating(
 def load_gold(
     name_or_path: str | Path, *, workspace: Workspace | None = None, labelling: bool = False
 ) -> GoldSet:
-    """Load the GoldSet of a name under the workspace's `gold/`, or of a folder's path. Every row is held
+    """Return the GoldSet of a name under the workspace's `gold/`, or of a folder's path. Every row is held
     against the format. While people are `labelling` it, first labels may lie in a small part of the scale.
 
     >>> gold = judgecal.load_gold("starter")
@@ -304,7 +304,7 @@ def _load_documents(folder: Path, items: Mapping[int, Item], problems: list[str]
 
 
 def content_sha(folder: Path) -> str:
-    """Return the sha256 of a set's files in a folder: names, lengths and texts, whatever their line ends."""
+    """Return the sha256, a text, of a set's files in a folder (a path): names, lengths and texts."""
     total = hashlib.sha256()
     for name in (CARD, ITEMS, RATINGS, DOCUMENTS):
         if (folder / name).exists():

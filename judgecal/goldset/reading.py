@@ -185,8 +185,8 @@ class TableItems:
         return stored.item_id
 
     def rate(self, scale: Scale, mapping: Mapping[str, str], *, force: bool) -> None:
-        """Read labels and verdicts on a Scale, their cells rewritten by a mapping. `force` takes labels that
-        use a small part of their scale, and the card says so.
+        """Read labels and verdicts on a Scale, by a mapping of cells to texts and a flag `force`. It takes
+        labels of a small part of their scale; the card says so.
         """
         top, missing, maps = self.table.top, Counter[str](), LabelMap(mapping)
         labels = [
@@ -291,7 +291,7 @@ class TableItems:
         return [column for column in columns if column not in rated]
 
     def card(self, scale: Scale, command: str, splits: Splits) -> Card:
-        """Return the Card of the set: its scale and splits, and the table and command that it was read by."""
+        """Return the Card of the set, from a Scale, the command that read its table (a text) and Splits."""
         table, columns = self.table, self.columns
         if scale.kind == "nominal":
             words = {str(rating.label) for rating in self.ratings.values()}

@@ -168,7 +168,7 @@ def import_sheets(
     mapping: Mapping[str, str] | None = None,
     replace: bool = False,
 ) -> Imported:
-    """Read the files of filled sheets and add their labels to the set `name` of a workspace; return Imported.
+    """Read filled sheets' files, for the set `name` of a Workspace, and add their labels: Imported.
 
     Each file is a rater of its own, named by the file without its ending (`gold`: labels that settle the
     others). `mapping` rewrites label cells, whatever their case. `replace` overwrites what a rater said of an

@@ -40,7 +40,7 @@ _Shingle = tuple[str, ...]
 
 
 def grouped(things: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
-    """Return a dict from what a key function gives to the list of things, in their order."""
+    """Return a dict from things and a function `key`: key(thing) -> list of things, in their order."""
     groups: defaultdict[_K, list[_T]] = defaultdict(list)
     for thing in things:
         groups[key(thing)].append(thing)
@@ -63,13 +63,13 @@ def words(text: str) -> list[str]:
 
 
 def shingles(text: str, size: int = 2, *, ends: bool = True) -> frozenset[_Shingle]:
-    """Return the set of runs of `size` neighbouring words of a text; with `ends` its ends count as words."""
+    """Return the frozenset of runs of `size` neighbouring words of a text; with `ends`, ends are words."""
     run = [*[""] * ends, *words(text), *[""] * ends]
     return frozenset(zip(*(run[start:] for start in range(size)), strict=False))
 
 
 def sentence_spans(text: str) -> list[Span]:
-    """Return the spans of a text's sentences in order, each with the white space behind: together the text.
+    """Return a list of Spans, of a text's sentences in order, each with the white space behind.
 
     They end at `.`, `!`, `?` or an ellipsis before white space, unless a small letter follows (in a text that
     has capitals), or the full stop is that of an initial, a usual abbreviation, the number of a list or of a

@@ -91,7 +91,7 @@ def _without_empty(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def name_problems(name: str, *, workspace: Workspace, replace: bool) -> list[str]:
-    """Return why a set of a name cannot be written to a workspace, `replace` or not, a list of problems."""
+    """Return a list of problems that keep a set of a name, in a Workspace, by flag `replace`, unwritten."""
     if not _NAME.fullmatch(name):
         return [
             f"gold set name {name!r}: use letters, digits, '.', '_' and '-', and begin with a letter or digit"
@@ -208,7 +208,7 @@ def _refuse_while_labelled(folder: Path) -> None:
 def add_ratings(
     gold: GoldSet, ratings: Sequence[Rating], *, workspace: Workspace, replace: bool = False
 ) -> GoldSet:
-    """Add ratings to a GoldSet of the workspace and return it, loaded back; other files and lines stay.
+    """Add Ratings to a GoldSet of a Workspace and return the GoldSet, loaded back; other files stay.
 
     A rating that is there already with the same label and note is passed over. InputError: a rater
     rated some of these items otherwise, without `replace`; or the set has changed since it was loaded. Then
@@ -265,7 +265,7 @@ class RatingsFile:
         return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def reread(self) -> bool:
-        """Read what somebody else wrote meanwhile; return whether anybody did."""
+        """Read what somebody else wrote meanwhile in the file; return whether anybody did."""
         if self._state() == self._seen:
             return False
         gold = load_gold(self._folder, labelling=True)
@@ -279,7 +279,7 @@ class RatingsFile:
         return True
 
     def put(self, changes: Mapping[RatingKey, Rating | None]) -> None:
-        """Write changed ratings by item id and rater into the file, in one step; None takes one out.
+        """Write a dict of changes into the file: (item id, rater) -> Rating, None to take it out.
 
         Raises:
             InputError: somebody changed the set meanwhile, and it no longer loads.

@@ -64,7 +64,7 @@ def judge_named(
     trained_on: GoldSet | Iterable[str] | None = None,
     workspace: Workspace | None = None,
 ) -> PromptJudge | FunctionJudge:
-    """Return the judge of a spec: a string (JudgeName), a function or a program of DSPy's.
+    """Return the PromptJudge or FunctionJudge of a spec: a text, JudgeName, function or DSPy program.
 
     A function takes what it reads of an item by the names of its parameters (`question`, `answer`,
     `reference_answer`, `contexts` ...) and returns a verdict, or a verdict and the reason for it.

@@ -56,7 +56,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return neutralised(values, keys=signature.output_fields if self.asks_for_json(signature) else ())
 
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
-        """The part of the system message on the form of a reply to the signature."""
+        """Return the text, for a dspy.Signature, of the system message on the form of a reply."""
         json = self.asks_for_json(signature)
         text: str = (
             _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
@@ -64,7 +64,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         return text
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
-        """The end of the user message, on the form of a reply to the signature."""
+        """Return the text, for a dspy.Signature, that ends the user message: the form of a reply."""
         json = self.asks_for_json(signature)
         requirements = (
             _JSON.user_message_output_requirements if json else super().user_message_output_requirements
@@ -80,7 +80,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         suffix: str = "",
         main_request: bool = False,
     ) -> str:
-        """Return DSPy's user message as text, for a dspy.Signature and its inputs, neutralised."""
+        """Return DSPy's user message as text, for a dspy.Signature and a dict of inputs, neutralised."""
         content: str = super().format_user_message_content(
             signature,
             self.harmless(signature, inputs),
@@ -96,7 +96,7 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         outputs: dict[str, Any],
         missing_field_message: str | None = None,
     ) -> str:
-        """Return DSPy's demo reply as text, for a dspy.Signature and its outputs, neutralised."""
+        """Return DSPy's demo reply as text, for a dspy.Signature and a dict of outputs, neutralised."""
         json = self.asks_for_json(signature)
         written = _JSON.format_assistant_message_content if json else super().format_assistant_message_content
         content: str = written(
@@ -119,12 +119,12 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: list[dict[str, Any]], inputs: dict[str, Any]
     ) -> list[dict[str, Any]]:
-        """Return the text prompt's messages for a dspy.Signature and its inputs, neutralised; no demos."""
+        """Return a list of messages for a dspy.Signature, demos (not used) and a dict of inputs."""
         keys = {part for part in self._prompt.path if isinstance(part, str)}
         return list(self._prompt.filled(neutralised(inputs, keys=keys)))
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Parse a completion, by a dspy.Signature, into a dict of reasoning and verdict."""
+        """Return a dict of reasoning and verdict, for a dspy.Signature, from the text of a completion."""
         read = read_text_reply(self._signature, completion)
         if read.failure is not None:
             raise dspy.AdapterParseError(
@@ -137,7 +137,7 @@ class TextAdapter(dspy.Adapter):  # type: ignore[misc]
 
 
 def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
-    """Return a verdict (a Label) in the type of the LoadedSignature's field, as a demo holds it."""
+    """Return, for a LoadedSignature, a verdict (Label or None) in its field's type, as a demo holds it."""
     if isinstance(verdict, str) or verdict is None:
         return verdict
     if signature.words:
@@ -149,7 +149,7 @@ def typed_verdict(signature: LoadedSignature, verdict: Label | None) -> Any:
 
 
 def reply_schema(signature: LoadedSignature, verdict_name: str | None = None) -> ReplySchema | None:
-    """Return the ReplySchema of a LoadedSignature's output fields, the verdict within its bounds.
+    """Return the ReplySchema (or None) of a LoadedSignature's output fields, the verdict in its bounds.
 
     None where a field is neither text nor the verdict: then the reply is asked for behind markers.
     """

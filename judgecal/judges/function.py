@@ -67,7 +67,7 @@ class LoadedFunction:
 def load_function(
     path: Path, name: str, *, text: str, prompts: Mapping[str, Any] | None = None
 ) -> LoadedFunction:
-    """Run a file's text at its path and return its function of that name as a LoadedFunction."""
+    """Return the LoadedFunction of a file's path, the function's name in it and its `text`, which is run."""
     content = vars(run_source(path, text))
     call, own_scale, program = content.get(name), None, None
     if is_program(call):
@@ -92,7 +92,7 @@ def load_function(
 
 
 def is_program(value: object) -> TypeGuard[Any]:
-    """Return whether a value is a `dspy.Module`, a TypeGuard; told without loading DSPy."""
+    """Return whether a value is a `dspy.Module` (a TypeGuard), without loading DSPy."""
     dspy = sys.modules.get("dspy")
     return dspy is not None and isinstance(value, dspy.Module)
 
@@ -193,7 +193,7 @@ class FunctionJudge:
         return {name: value for name in self._parameters if (value := item_value(name, item)) is not None}
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """Return the function's verdict on an Item as a ParsedReply; of an `async` function an awaitable."""
+        """Return the ParsedReply of the function on an Item; of an `async` function an awaitable."""
         try:
             value = self._function(**self.given(item))
             return self._awaited(value) if self._is_async else self.reading(value)
@@ -215,7 +215,7 @@ class FunctionJudge:
         return reading
 
     def reading(self, value: Any) -> ParsedReply:
-        """Read a value that the function returned as a ParsedReply: verdict and reasoning."""
+        """Return the ParsedReply, verdict and reasoning, for a value that the function returned."""
         reasoning = ""
         if type(value) is tuple and len(value) == 2:
             value, reasoning = value
@@ -264,7 +264,7 @@ class LocalJudge(FunctionJudge):
         refuse_lacking(self.name, nowhere, items)
 
     def verdict(self, item: Item) -> ParsedReply | Awaitable[ParsedReply]:
-        """Return the rule's verdict on an Item as a ParsedReply; a failure where the item lacks a need."""
+        """Return the ParsedReply of the rule on an Item; a failure where the item lacks a need."""
         if lacking := lacking_inputs(self._required, item):
             return ParsedReply(
                 None, failure=Failure("refused", f"the item has no {' and no '.join(lacking)}")
@@ -348,7 +348,7 @@ class GivenFunction(FunctionJudge):
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     def on(self, people: Scale) -> GivenFunction:
-        """The judge, on the people's scale where it has no scale of its own."""
+        """Return this judge (GivenFunction) on the people's Scale, where it has no scale of its own."""
         if "scale" in vars(self):
             return self
         judge = copy.copy(self)

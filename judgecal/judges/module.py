@@ -40,7 +40,7 @@ def only_predictor(program: dspy.Module) -> dspy.Predict:
 
 
 def as_function(program: dspy.Module) -> tuple[Callable[..., Awaitable[Any]], Scale | None]:
-    """Return a program (dspy.Module) as a judge's async function, with the Scale that its prompt says.
+    """Return a program (dspy.Module) as a pair: a judge's async function, and its prompt's Scale or None.
 
     The function takes what `forward` takes, and returns verdict and reasoning. The program is called in a
     thread, as it stands, with the models that DSPy is set to there; what an item says can forge no field.
@@ -89,13 +89,13 @@ def instructions_of(program: dspy.Module) -> str:
 
 
 def joined_instructions(instructions: Mapping[str, str]) -> str:
-    """Join the instructions of several prompts, by their names, into one text."""
+    """Join the instructions of prompts, a mapping of name -> text, into a single text."""
     several = len(instructions) > 1
     return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
 
 
 def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[Any, str | None]:
-    """Return verdict and reasoning of a dspy.Prediction, by the declared output fields.
+    """Return (verdict, reasoning or None) of a dspy.Prediction, by the names of declared output fields.
 
     Args:
         declared: the verdicts of the program's signature, where there is one.
@@ -116,7 +116,7 @@ def program_judge(
     trained_on: GoldSet | Iterable[str] | None,
     workspace: Workspace,
 ) -> PromptJudge:
-    """Return the PromptJudge of a program (dspy.Module), model, signature, trained_on and Workspace."""
+    """Return the PromptJudge of a dspy.Module, names of model and signature, trained_on and a Workspace."""
     where = type(program).__name__
     if type(program).forward not in OWN_FORWARDS:
         what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
@@ -159,7 +159,7 @@ def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
 
 
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:
-    """Return the groups that a program, named by `where`, was trained on, compiled or not (trained_on)."""
+    """Return the groups a program saw: `where` (its name), `compiled`, trained_on (GoldSet or groups)."""
     if compiled and trained_on is None:
         raise InputError(
             f"{where} was compiled, and we do not know which questions it has seen: say trained_on=gold for "

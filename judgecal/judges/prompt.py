@@ -143,14 +143,14 @@ class PromptJudge:
         return [messages] if self.schema is None else [messages, self.schema.as_json()]
 
     def messages(self, item: Item) -> list[Message]:
-        """The chat messages for one item: as `adapter.format`, with all but the item's text made once."""
+        """Return the list of chat Messages for an Item, as `adapter.format`; all but its text made once."""
         if self.verbatim:
             return list(self.adapter.format(self.compiled, [], item_inputs(self.inputs, item)))
         harmless = neutralised(item_inputs(self.inputs, item), keys=self._reply_keys)
         return [*self._prefix, {"role": "user", "content": self._user_message(harmless)}]
 
     def as_sent(self) -> str:
-        """The messages with the names of the inputs in their places."""
+        """Return the messages as a text, with the names of the inputs in their places."""
         return turns_text(
             self.messages(dataclasses.replace(_NAMED, fields={name: f"{{{name}}}" for name in self.inputs}))
         )
@@ -214,7 +214,7 @@ class PromptJudge:
         return partial(weigh_verdict, self.signature, read=self.read) if self.model.weighs else None
 
     def check_items(self, items: Sequence[Item]) -> None:
-        """Refuse items that lack what the signature asks for, as `refuse_lacking` does."""
+        """Refuse Items that lack what the judge's own signature asks for, as `refuse_lacking` does."""
         refuse_lacking(f"signature {self.signature.name}", self.inputs, items)
         text = self.signature.prompt.text if self.signature.prompt else ""
         meant = {name for item in items for name in item.fields if f"{{{name}}}" in text} - {*self.inputs}
@@ -234,7 +234,7 @@ class ProgramFile:
 def save_program(
     path: Path, program: dspy.Module, *, signature: LoadedSignature, trained_on: Iterable[str]
 ) -> None:
-    """Write a program (dspy.Module) of a LoadedSignature to a path as JSON, with what it was trained on."""
+    """Write to a path, as JSON, a program (dspy.Module), its LoadedSignature and the groups trained on."""
     with tempfile.TemporaryDirectory() as folder:
         saved = Path(folder) / "program.json"
         program.save(str(saved))
@@ -249,7 +249,7 @@ def save_program(
 
 
 def load_program(path: Path, signature: LoadedSignature) -> ProgramFile:
-    """Read a path's ProgramFile for the LoadedSignature that it was compiled from."""
+    """Read the file at a path as a ProgramFile, for the LoadedSignature that it was compiled from."""
     state = read_json(path, absent="there is no compiled program here; judgecal optimize writes one")
     return program_of(state, signature, str(path))
 
@@ -295,7 +295,7 @@ class _ProgramState(PromptState):
 
 
 def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:
-    """Return the ProgramFile in a state (JSON), named by `where`, for its LoadedSignature.
+    """Return the ProgramFile that a state (JSON) holds for a LoadedSignature; `where` names it in errors.
 
     Data alone is taken over: DSPy's own loader would set whatever attribute a file names, and make its model.
     """
@@ -318,7 +318,7 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
 
 
 def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """Return a copy of a dspy.Module with the prompts of DSPy's saved table; `where` names it in errors."""
+    """Return a copy of a dspy.Module with prompts from a table (mapping) of DSPy's; `where` is for errors."""
     program, again = program.deepcopy(), "run judgecal optimize again"
     for name, predictor in program.named_predictors():
         state, at = (
@@ -355,7 +355,7 @@ def weigh_verdict(
     parsed: ParsedReply,
     read: Callable[[str], ParsedReply],
 ) -> ParsedReply:
-    """Return a ParsedReply weighed by LoadedSignature, text and Tokens: the chances of its verdict.
+    """Return a ParsedReply with its verdict's chances, by LoadedSignature, text, Tokens and parser `read`.
 
     A verdict of several tokens has none, nor has one that may be the beginning of another, as `1` is of `10`
     where the model writes digits one by one: unless the longer one is seen to be a token of its own. A token
@@ -400,7 +400,7 @@ def weigh_verdict(
 def embedded_mean(
     signature: LoadedSignature, _text: str, tokens: Sequence[Token], parsed: ParsedReply
 ) -> ParsedReply:
-    """Return a ParsedReply with the mean of a LoadedSignature's verdicts by their chances in the Tokens."""
+    """From LoadedSignature, text (unused), Tokens and ParsedReply, return a ParsedReply of mean verdict."""
     chances = tokens[0][2] if tokens else {}
     labels = {read_verdict(signature, word)[0]: share for word, share in chances.items()}
     grades = {label: share for label, share in labels.items() if isinstance(label, float)}

@@ -102,7 +102,7 @@ class JudgeName:
 
     @classmethod
     def read(cls, text: str) -> JudgeName | None:
-        """Parse a judge's string; None where the text is of another form, such as a model's name alone."""
+        """Parse a text as a JudgeName; None where it has another form, such as a model's name alone."""
         try:
             return cls.parse(text)
         except InputError:
@@ -130,7 +130,7 @@ class JudgeName:
         return f"*{self.calls}" if self.calls > 1 else ""
 
     def scale_of(self, call: Scale) -> Scale:
-        """The scale of its verdicts, by that of a single call; half the calls' yes is a pass."""
+        """Return the Scale of the judge's verdicts from the Scale of a call; half the calls' yes passes."""
         if self.calls == 1:
             return call
         return dataclasses.replace(call.of_means, pass_at=0.5 if call.kind == "binary" else call.pass_at)
@@ -275,7 +275,7 @@ class RecordedJudge:
 
 
 def single_calls(fingerprint: str) -> tuple[str, int]:
-    """The fingerprint that a judge's calls have in a journal, and how many of them make one verdict."""
+    """From a judge's fingerprint, return that of its calls in a journal, and their number in a verdict."""
     single, _, calls = fingerprint.partition("*")
     return single, int(calls or 1)
 

@@ -73,7 +73,7 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
 
 
 def read_text_reply(signature: LoadedSignature, text: str) -> ParsedReply:
-    """Parse the text of a reply to a text prompt by its LoadedSignature into a ParsedReply.
+    """Parse the text of a reply, by the LoadedSignature of a text prompt, into a ParsedReply.
 
     Where a path or a pattern finds several that differ there is none. The reasoning is the reply, or of a
     reply that was held to a schema its field.
@@ -126,7 +126,7 @@ def _unambiguous(pairs: Fields) -> dict[str, Any]:
 
 
 def reply_fields(text: str, names: Collection[str]) -> Fields:
-    """Return (name, value) Fields of those names in a reply's text: below markers, or of its JSON object.
+    """Return Fields, pairs (name, value), of a reply's text and these names: below markers, or in JSON.
 
     An object inside prose is left alone: it may be quoted from the text under test.
 
@@ -212,7 +212,7 @@ def _loose_fields(text: str, names: Collection[str]) -> Fields:
 
 
 def read_verdict(signature: LoadedSignature, value: Any) -> tuple[Label | None, Failure | None]:
-    """Read a value (text or JSON) as a verdict of a LoadedSignature: a Label, or the Failure."""
+    """Read a value (text or JSON) by a LoadedSignature: a pair, Label or None, and Failure or None."""
     scale = signature.judge_scale()
     if scale.kind == "nominal":
         return _read_word(scale, str(value))

@@ -37,7 +37,7 @@ class Setting:
     high: float | None = None
 
     def read(self, text: str) -> Value:
-        """Read a text as the setting's value; InputError where it is none."""
+        """Read a text as the setting's value, a `Value`; InputError where it is none."""
         words = self.choices or (tuple(_TRUTH) if self.kind is bool else ())
         if words and (text.lower() if self.kind is bool else text) not in words:
             raise unknown_name(f"value of {self.name}", text, list(words))
@@ -65,14 +65,14 @@ class Setting:
 
 
 def value_text(value: Value) -> str:
-    """Write a setting's value as a judge's name carries it."""
+    """Return a setting's value as the text that a judge's name carries."""
     if isinstance(value, bool):
         return str(value).lower()
     return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
 
 
 def settings_of(function: Callable[..., Any], where: str, *, files: bool = False) -> tuple[Setting, ...]:
-    """Return the Settings of a function, in its order; `where` is its place; `files`: also files."""
+    """Return a tuple of the Settings of a function, in its order; `where` names it in errors."""
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as error:
@@ -98,7 +98,7 @@ def settings_of(function: Callable[..., Any], where: str, *, files: bool = False
 def read_settings(
     name: JudgeName, settings: Sequence[Setting], folders: Sequence[Path] = ()
 ) -> tuple[dict[str, Value], dict[str, str]]:
-    """Return what a JudgeName sets beside the defaults of its Settings: values, and texts it carries.
+    """From a JudgeName and Settings, return two dicts: values that differ from defaults, texts it carries.
 
     Files are among the values in any case, as they are found in one of the folders.
     """
@@ -130,7 +130,7 @@ def read_settings(
 
 
 def packages_of(judge: str, packages: Mapping[str, str], texts: Mapping[str, str]) -> list[str]:
-    """Return the packages, each with its version, that a judge needs as the texts of its settings are.
+    """List packages with versions that a judge (name) needs: package -> setting, and setting -> text.
 
     Args:
         packages: package -> the setting that needs it, which is the name of judgecal's extra too.

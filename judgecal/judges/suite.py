@@ -65,7 +65,7 @@ class SuiteJudge:
         return self.judge is not None and "@" not in self.judge
 
     def judge_on(self, model: str) -> JudgeName:
-        """Return the JudgeName of the judge on a model, where it names none; InputError of a lock."""
+        """Return this judge's JudgeName, on a model by name where it has none; InputError of a lock."""
         if self.judge is None:
             raise InputError(f"{self.name}: has a lock and no judge's string")
         return JudgeName.parse(f"{self.judge}@{model}" if self.lacks_model else self.judge)
@@ -88,13 +88,13 @@ class Suite:
 
 
 def list_suites(workspace: Workspace) -> list[str]:
-    """Names of the suites of a workspace, sorted; a leading underscore or dot hides a file."""
+    """Return suite names in a Workspace, a sorted list; a leading underscore or dot hides a file."""
     stems = (path.stem for path in workspace.suites.glob("*.toml"))
     return sorted(name for name in stems if not name.startswith(("_", ".")))
 
 
 def load_suite(name_or_path: str | Path, *, workspace: Workspace) -> Suite:
-    """Load a suite by name from the workspace, or by the path of its file."""
+    """Load a Suite from a Workspace, by a name or the path of a file (`name_or_path`)."""
     text = str(name_or_path)
     path = Path(text) if text.endswith(".toml") else workspace.suites / f"{text}.toml"
     if not text.endswith(".toml") and text not in list_suites(workspace):

@@ -78,7 +78,7 @@ class OptimiserAdapter(JudgeAdapter):
         return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
-        """Parse the completion of a signature into its fields; one text asked for may come unmarked."""
+        """Parse a completion (text) by a dspy.Signature into a dict of fields; a lone text needs no mark."""
         if self._is_the_judge(signature):
             reading = read_guarded(functools.partial(read_reply, self._judged), completion)
             fields: dict[str, Any] = dict.fromkeys(signature.output_fields)
@@ -100,7 +100,7 @@ class OptimiserAdapter(JudgeAdapter):
 
 @contextlib.contextmanager
 def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
-    """Yield the ProgramCalls (so many calls at most) of an optimizer on a Training; score outside it.
+    """Yield the ProgramCalls, `calls_at_most`, of an optimizer by name on a Training; score outside it.
 
     A program of several calls is scored in such a block too; then the caller shows how far it is, and
     `calls_at_most` is None.

@@ -310,7 +310,7 @@ def candidates(optimizer: str, training: Training) -> Iterable[Candidate]:
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:
-    """Refuse a reflection ModelSpec that cannot write instructions for an optimizer and judge's ModelSpec."""
+    """By optimizer name and judge's ModelSpec, refuse a reflection ModelSpec that writes no instructions."""
     reflects = OPTIMIZERS[optimizer].reflects
     if reflection is not None and not reflects:
         able = ", ".join(name for name, optimizer_ in OPTIMIZERS.items() if optimizer_.reflects)

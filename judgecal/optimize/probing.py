@@ -42,7 +42,7 @@ class SplitProbes:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
-        """Return the SplitProbes of Items in a GoldSet that fit a judge (Optimised), drawn by a seed."""
+        """Return the SplitProbes of a GoldSet and Items that fit a judge (Optimised), drawn by a seed."""
         n = N_FREE if model_of(judge).embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(probes for probes in every if family_fits(judge, probes)))
@@ -58,7 +58,7 @@ class SplitProbes:
         return [item.group for item in self.items]
 
     def broken(self, table: AgreementTable, column: Verdicts, footing: Footing) -> Broken:
-        """Return Broken, which probes break a judge, from its Verdicts in an AgreementTable by a Footing.
+        """From an AgreementTable, Verdicts and a Footing, return Broken: which probes break a judge.
 
         `inf` where one could not. No verdict is a break: else a candidate that answers no probe would look
         mended.
@@ -72,7 +72,7 @@ class SplitProbes:
         return sum_by_group(break_changes(_flat(after), _flat(before)), self.groups)
 
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
-        """Return the shares of probes broken before and after as `OptimizedProbes`, paired by probe."""
+        """From Broken before and Broken after, return OptimizedProbes: shares broken, paired by probe."""
         families = {made[0].family.name: (_share(before, made), _share(after, made)) for made in self.made}
         change = break_changes(_flat(before), _flat(after))
         return OptimizedProbes(
@@ -94,7 +94,7 @@ def _share(broken: Broken, made: FamilyProbes) -> float | None:
 def train_probes(
     gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int
 ) -> tuple[list[Probe], dict[str, Label]]:
-    """Return probes of train Items of a GoldSet, drawn by a seed for a judge, and item id -> label.
+    """From a GoldSet, its train Items, a judge (Optimised) and a seed: Probes, and item id -> label.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
     that must fall has the lower end, which a binary scale says; on a graded one nobody knows its label.
@@ -116,7 +116,7 @@ def choose_probed(
     probes: SplitProbes,
     stages: Sequence[Stage] = (),
 ) -> tuple[Choice, dict[str, Broken]]:
-    """Choose a ScoredCandidate by SplitProbes and a metric on dev: the Choice, and who breaks on which."""
+    """Return (Choice, name -> Broken) of ScoredCandidates, a metric, dev AgreementTable and SplitProbes."""
     before, usual = scored[0], choose(scored, metric, dev, stages)
     if not probes.made:
         return usual, {}

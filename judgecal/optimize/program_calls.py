@@ -275,7 +275,7 @@ class ProgramCalls:
 
 
 def program_lm(spec: ModelSpec, calls: ProgramCalls, *, purpose: str = "task") -> dspy.LM:
-    """Return a `dspy.LM` for a model's spec whose calls go through `ProgramCalls`, with its settings.
+    """Return a `dspy.LM` of a ModelSpec, with its settings, whose calls go through these ProgramCalls.
 
     The embedded model answers in the calling thread and costs nothing, so it needs none of it. `calls` is
     open while the LM is used.

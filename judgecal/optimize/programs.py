@@ -71,13 +71,13 @@ class ModuleJudge(GivenFunction):
                 self.signature = loaded
 
     def compiled(self, program: dspy.Module, name: str, trained_on: frozenset[str]) -> ModuleJudge:
-        """Return the ModuleJudge of a program (dspy.Module), a name and what it was trained on."""
+        """Return a ModuleJudge of a program (dspy.Module), with a name and the set of groups trained on."""
         judge = ModuleJudge(self._origin, program, self.asks, self._people, self._workspace)
         judge.name, judge.trained_on = name, trained_on
         return judge
 
     def prediction(self, output: Any) -> dspy.Prediction:
-        """Return the program's output as a `dspy.Prediction`, with verdict and reasoning of the signature."""
+        """Return an output of the program as a `dspy.Prediction`, with the signature's verdict, reasoning."""
         reading = self.reading(
             verdict_of(output, self._fields) if isinstance(output, dspy.Prediction) else output
         )
@@ -95,7 +95,7 @@ def model_of(judge: Optimised) -> ModelSpec:
 
 
 def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Workspace) -> Optimised:
-    """Return a judge as Optimised, what can be optimised on a GoldSet with a model in a Workspace."""
+    """Return what can be optimised, an Optimised, of a Judge, GoldSet, model's name or None, Workspace."""
     if isinstance(judge, PromptJudge) and model is None:
         return judge
     if not isinstance(judge, FunctionJudge) or judge.program is None:

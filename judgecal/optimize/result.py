@@ -58,7 +58,7 @@ class ScoredCandidate:
     def on(
         cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """Return the ScoredCandidate of a Candidate's judge, its Verdicts on dev and a metric."""
+        """From dev AgreementTable, Candidate, its judge (Optimised), Verdicts, metric: ScoredCandidate."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -212,7 +212,7 @@ class Confirmation:
 def confirm(
     *, test: AgreementTable, fit: AgreementTable, before: Verdicts, after: Verdicts, metric: str
 ) -> Confirmation:
-    """Return the Confirmation of Verdicts after against before in a metric on test, mapped on `fit`.
+    """Return the Confirmation of AgreementTables test and fit, Verdicts before and after, and a metric.
 
     Args:
         test: the test items, at the level that this look is shown at.
@@ -247,7 +247,7 @@ def confirm(
 
 
 def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirmation:
-    """Return the Confirmation in a metric of a Choice against the ScoredCandidate before; test unread."""
+    """Return the Confirmation of a ScoredCandidate before, a Choice and a metric, where test is unread."""
     taken, on_dev = choice.taken, before.estimates[metric]
     if choice.sealed is not None:
         sealed = Estimate(None, reason=f"test stays sealed: {choice.sealed}")
@@ -312,7 +312,7 @@ class Prompts:
 
     @classmethod
     def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
-        """Return the Prompts of the programs (dspy.Module) before and after: instructions, examples taken."""
+        """Return Prompts, instructions and examples taken, of two dspy.Modules: before and after."""
         demos = [
             {
                 name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
@@ -353,7 +353,7 @@ class Changes:
 
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
-        """Return Changes, the dev answers (AgreementTable) on which Verdicts before and after part."""
+        """From dev (AgreementTable), Verdicts before and after, return Changes: answers where they part."""
         parted = parted_items(dev, [before, after], dev.items)
         changed = [
             ChangedAnswer(
@@ -459,7 +459,7 @@ def race(
     go_on: Sequence[int],
     affords: Callable[[int], bool] = lambda _: True,
 ) -> Finish:
-    """Score candidates on parts of dev, lap by lap, by a Scorer and a metric, drop the worse: the Finish.
+    """Race candidates (numbers) on a dev AgreementTable, its parts, by Scorer, metric and go_on: a Finish.
 
     Args:
         parts: the items of dev as `laps` has them.

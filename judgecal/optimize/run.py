@@ -297,7 +297,7 @@ class OptimizeRun:
         return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it{short}."
 
     def planned_cost(self, plan: Plan, stored: Journal) -> CostEstimate:
-        """Return the CostEstimate of a plan at most, without the stored calls of a journal.
+        """Return the CostEstimate of a Plan at most, less the calls that a Journal holds.
 
         The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
         another optimiser are not there yet: one of `labeled` with as many demos stands in for each.

@@ -104,7 +104,7 @@ class AgreementMetric:
         return agreement if trace is None else agreement >= SUCCESS
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
-        """Return a verdict's agreement with a label, a number 0..1: 1 - |verdict - label| / range.
+        """Return the agreement of a label and a verdict (or None), 0..1: 1 - |verdict - label| / range.
 
         Without a verdict: that of the verdict farthest from the label.
         """
@@ -117,7 +117,7 @@ class AgreementMetric:
         return 1.0 - abs(given - target) / common.span
 
     def feedback(self, label: Label, verdict: Label | None, *, who: str = "People") -> str:
-        """Say, as a text, what people's label is and how far off, and to which side, the verdict lies."""
+        """Return a text for a label and a verdict: what people say, and where the verdict lies off it."""
         says = "say" if who == "People" else "says"
         scale = self._signature.judge_scale()
         if isinstance(label, str) or isinstance(verdict, str) or scale.kind == "binary":
@@ -140,7 +140,7 @@ class AgreementMetric:
 
 
 def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
-    """Return item id -> the raters' notes as quotes, of a GoldSet's items, for a LoadedSignature.
+    """From a GoldSet and a LoadedSignature, return item id -> its raters' notes, as quotes in a text.
 
     A note is a text of people's, and goes into a prompt: it can forge no field there and acts on no terminal.
     """
@@ -163,7 +163,7 @@ def stratum_of(label: Label, scale: Scale) -> Any:
 
 
 def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) -> Any:
-    """Return a people's label on their Scale as a value of a LoadedSignature's verdict field.
+    """From a LoadedSignature, a label and people's Scale, return the label as a verdict field's value.
 
     A label that the verdict's type cannot hold (67.5 for an `int`) goes to the nearest that it can.
     """
@@ -187,7 +187,7 @@ def to_example(
     *,
     inputs: Mapping[str, Any] | None = None,
 ) -> dspy.Example:
-    """Return an Item with its label on people's Scale as a `dspy.Example` of a LoadedSignature."""
+    """From a LoadedSignature, an Item, its label and people's Scale, make a `dspy.Example`."""
     inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
     verdict = {str(signature.verdict): label_as_verdict(signature, label, people)}
     return dspy.Example(**inputs, **verdict, **{ITEM_ID: item.item_id}).with_inputs(*inputs)
@@ -196,7 +196,7 @@ def to_example(
 def balanced(
     items: Sequence[Item], labels: Mapping[str, Label], scale: Scale, *, seed: int, size: int | None = None
 ) -> list[Item]:
-    """Return Items in an order drawn by a seed, balanced over the strata of their labels on a Scale.
+    """Return Items as a list in balanced order, by labels (item id -> Label), a Scale and a seed.
 
     So is every beginning, and it is spread over the questions. Strata (classes on a nominal scale) take
     turns; within one, a question gives its second item only when every other has given its first. Without a
@@ -221,7 +221,7 @@ def balanced(
 def parts_by_question(
     items: Sequence[Item], labels: Mapping[str, Label], *, seed: int, n: int
 ) -> list[tuple[Item, ...]]:
-    """Cut Items into `n` parts by whole questions with a seed, each with its share of good and bad labels."""
+    """Cut Items by whole questions into a list of `n` parts, by labels (item id -> Label) and a seed."""
     groups: dict[str, list[Item]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
@@ -303,7 +303,7 @@ class Training:
         return reflection_spec(self.reflection or model_of(self.judge))
 
     def examples(self, draw: int) -> list[dspy.Example]:
-        """Return the train split as a list of examples, in a balanced order of its own for each draw."""
+        """Return the train split as a list of `dspy.Example`s, in a balanced order by the number `draw`."""
         seed = self.seed * 1000 + draw
         return self._as_examples(balanced(self.items, self.labels, self.people, seed=seed))
 
@@ -357,7 +357,7 @@ def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
 
 
 def reflection_spec(spec: ModelSpec) -> ModelSpec:
-    """Return a model's spec with room for instructions in its reply, as far as the model allows."""
+    """Return a ModelSpec as a ModelSpec with room for instructions in its reply, as far as it allows."""
     if spec.max_tokens is None:
         return spec
     room = max(spec.max_tokens, min(_INSTRUCTION_TOKENS, spec.reply_limit or _INSTRUCTION_TOKENS))
@@ -371,7 +371,7 @@ Signed: TypeAlias = LoadedSignature | type[dspy.Signature] | dspy.Module | str |
 
 
 def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -> list[dspy.Example]:
-    """Return the labelled items of a split of a gold set as a list of `dspy.Example`s, labels as verdicts.
+    """Return the labelled items of a GoldSet as a list of `dspy.Example`s, labels as verdicts.
 
     >>> made = judgecal.examples(judgecal.load_gold("starter"), signature="correctness_v3")
     >>> sorted(made[0].inputs().keys()), type(made[0].correctness_percentage).__name__
@@ -392,7 +392,7 @@ def examples(gold: GoldSet, *, split: str = "train", signature: Signed = None) -
 
 
 def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
-    """Return a metric for DSPy's optimisers and `dspy.Evaluate`: agreement with a gold set's people, 0 to 1.
+    """Return the AgreementMetric, 0 to 1, of a GoldSet for DSPy's optimisers and `dspy.Evaluate`.
 
     It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
     counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in

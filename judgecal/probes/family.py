@@ -49,7 +49,7 @@ class Sources:
 
     @classmethod
     def of(cls, gold: GoldSet, items: Iterable[Item] | None = None) -> Sources:
-        """Return the Sources of a gold set: its labelled open items, or those given, and its documents."""
+        """Return the Sources of a GoldSet: its labelled open items, and its documents."""
         if items is None:
             items = (item for item in gold.select("open") if item.item_id in gold.labels)
         return cls(tuple(items), {document.document_id: document.text for document in gold.documents})
@@ -62,7 +62,7 @@ class Sources:
         return tuple((item, text) for item, text in pairs if not refuses(text))
 
     def foreign(self, item: Item, rng: random.Random, fits: Callable[[str], bool] = bool) -> str:
-        """Return another question's reference, drawn by rng, that shares no word with an Item's answers."""
+        """From an Item and a random.Random, return a reference of another question that shares no word."""
         of_item = frozenset[str]().union(*(analyse(text).content for text in item.reference_answers))
         question_words = analyse(item.question).content
         for other, text in rng.sample(self.references, len(self.references)):
@@ -88,7 +88,7 @@ class Family:
     make: Rule
 
     def takes(self, label: Label, scale: Scale) -> bool:
-        """Whether an answer with a label on the scale becomes a probe: right ones fall, wrong ones rise."""
+        """Return whether an answer with a Label on a Scale makes a probe: right answers fall, wrong rise."""
         height = (float(label) - scale.low) / scale.span
         if self.kind == "falls":
             return height >= 1.0 - TENTH
@@ -109,7 +109,7 @@ FamilyProbes = tuple[Probe, ...]
 
 
 def one_probe(family: Family, item: Item, sources: Sources, *, seed: int) -> Probe:
-    """Make a family's probe of an item, the same for the same sources and seed; raises `NoProbe`."""
+    """From a Family, an Item, Sources and a seed, make a Probe, the same each time; raises `NoProbe`."""
     answer = family.make(item, sources, random.Random(f"{seed} {family.name} {item.item_id}"))
     if answer.strip() == item.answer.strip() and family.kind not in ("full", "none"):
         raise NoProbe("the rule leaves the answer as it is")
@@ -126,7 +126,7 @@ def make_probes(
     seed: int,
     sources: Sources | None = None,
 ) -> tuple[FamilyProbes, ...]:
-    """Make `n` probes at most of each chosen Family from Items of a GoldSet, by a seed: a tuple a family.
+    """From a GoldSet, Items, Families, `n` and a seed, make up to `n` probes each: tuple of FamilyProbes.
 
     What must get full marks or none hangs on the question alone and is made once a question; of the others as
     many questions as there are come before a second answer of one.
@@ -168,7 +168,7 @@ def language_of(item: Item) -> str:
 
 
 def kept(answer: str, item: Item) -> float:
-    """Return the largest share 0..1 of what an item's reference adds to the question that an answer holds."""
+    """From an answer and an Item, return the largest share 0..1 it holds of a reference's new words."""
     held, question_words = frozenset(analyse(answer).tokens), analyse(item.question).content
     contents = [analyse(reference).content for reference in item.reference_answers]
     added = [content - question_words or content for content in contents]
@@ -176,7 +176,7 @@ def kept(answer: str, item: Item) -> float:
 
 
 def right_answers(item: Item) -> tuple[str, ...]:
-    """Return the references of an item whose question has an answer; else raises NoProbe."""
+    """Return the tuple of references of an Item whose question has an answer; else raises NoProbe."""
     if not item.reference_answers:
         raise NoProbe("there is no reference")
     if item.expect.get("refuse") or any(map(refuses, item.reference_answers)):

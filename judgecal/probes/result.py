@@ -47,14 +47,14 @@ class Footing:
 
     @classmethod
     def of(cls, table: AgreementTable, column: Verdicts) -> Footing:
-        """Return the Footing of a judge's Verdicts, by its map fitted on the items of an AgreementTable."""
+        """From an AgreementTable and a judge's Verdicts, return the Footing, by the map fitted there."""
         mapped = table.calibrated(column) is not None
         calibration = table.calibration(column, fitted_on="the items judged") if mapped else None
         return cls.through(calibration, table.gold.scale, column.scale)
 
     @classmethod
     def through(cls, calibration: Calibration | None, people: Scale, judge: Scale) -> Footing:
-        """Return the Footing of a judge's scale through a calibration to people's; raw without one."""
+        """From a Calibration or None, people's Scale and a judge's Scale, return the Footing; raw if None."""
         usable = calibration if calibration is not None and not calibration.constant else None
         return cls(Cut(people, people if usable else judge), usable)
 
@@ -76,7 +76,7 @@ class Footing:
 
 
 def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]) -> Floats:
-    """Return for each probe of a kind, from heights before and after and the marks: 1 broken, 0 holds.
+    """From a Kind, heights before and after and two marks, return an array by probe: 1 broken, 0 holds.
 
     NaN is unscored, `inf` cannot break. `before` and `after`: heights of the verdicts on the answers and on
     the probes made of them. An answer that the judge gives nothing cannot fall, one that it gives all cannot
@@ -96,7 +96,7 @@ def breaks(kind: Kind, before: Floats, after: Floats, marks: tuple[float, float]
 
 
 def noise_moves(kind: Kind, before: Floats, again: Floats, marks: tuple[float, float]) -> Floats:
-    """Return for each answer, from heights before and again and the marks: 1 if it moves as the kind."""
+    """From a Kind, heights before and again and two marks, return an array by answer: 1 where it moves."""
     rise, tenth, mark = again - before, TENTH - _EPS, marks[kind == "none"] - _EPS
     sides = (before >= mark) != (again >= mark)
     by_kind = {"falls": rise <= -tenth, "no_rise": rise >= tenth, "still": np.abs(rise) >= tenth}
@@ -104,7 +104,7 @@ def noise_moves(kind: Kind, before: Floats, again: Floats, marks: tuple[float, f
 
 
 def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> Estimate:
-    """Return the share of probes broken as an Estimate at a level, by their groups (questions)."""
+    """Return the share broken as an Estimate, from an array of broken probes and the group of each."""
     could = ~np.isinf(broken)
     of_groups = [group for group, there in zip(groups, could, strict=True) if there]
     return replace(
@@ -113,7 +113,7 @@ def share_of(broken: Floats, groups: Sequence[str], *, level: float = 0.95) -> E
 
 
 def break_changes(before: Floats, after: Floats) -> Floats:
-    """Return the change of each probe from broken before to broken after: 1 newly breaks, -1 no longer.
+    """From arrays broken before and after, return an array: 1 newly breaks, -1 no longer.
 
     One that could not break at one time held then; NaN without a verdict, and where it could at neither time.
     """
@@ -218,13 +218,13 @@ class ProbeVerdicts:
         return np.array([self.footing.height(verdicts.get(item.item_id)) for item in items])
 
     def broken(self, probes: Sequence[Probe]) -> Floats:
-        """Return which probes of one family break the judge, an array as `breaks` gives it."""
+        """Return for Probes of a family an array of floats, as `breaks` gives it: which break the judge."""
         before = self._heights(self.first, (probe.of for probe in probes))
         after = self._heights(self.first, (probe.item for probe in probes))
         return breaks(probes[0].family.kind, before, after, self.footing.marks)
 
     def noise(self, probes: Sequence[Probe]) -> Floats:
-        """Return which of the probes' answers move by noise, an array as `noise_moves` gives it."""
+        """Return for Probes of a family an array of floats, as `noise_moves`: which answers move by noise."""
         if self.again is None:
             return np.zeros(len(probes))
         before, again = (
@@ -236,7 +236,7 @@ class ProbeVerdicts:
 def family_result(
     probes: FamilyProbes, verdicts: ProbeVerdicts, *, of: int, level: float = 0.95
 ) -> FamilyResult:
-    """Return the FamilyResult of one family's probes by a judge's verdicts, one `of` so many at a level."""
+    """Return the FamilyResult of a family's FamilyProbes by ProbeVerdicts; `of`: the number of families."""
     groups = [probe.item.group for probe in probes]
     outcomes, noise = verdicts.broken(probes), verdicts.noise(probes)
     could, broken = ~np.isinf(outcomes), share_of(outcomes, groups, level=level)
@@ -262,7 +262,7 @@ def family_result(
 
 
 def sum_by_group(values: Floats, groups: npt.ArrayLike) -> Floats:
-    """Return the sums of an array of values over each of the groups, an array; NaN adds nothing."""
+    """Return an array of sums by group, of an array of values and the group of each; NaN adds nothing."""
     codes = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
     return np.bincount(codes, weights=np.nan_to_num(values)).astype(np.float64)
 
@@ -278,7 +278,7 @@ class KeptProbes:
     result: ProbeResult
 
     def answers(self, family: str) -> list[tuple[ProbedAnswer, ProbeVerdict]]:
-        """Return the probes of a family as pairs of the answer and the judge's verdict on it."""
+        """Return pairs (ProbedAnswer, ProbeVerdict), a list, of the family so named."""
         return [
             (answer, verdict)
             for answer in self.result.answers
@@ -287,7 +287,7 @@ class KeptProbes:
         ]
 
     def broken(self, family: str, *, level: float) -> Estimate:
-        """Return the share of a family's probes that break the judge, as an Estimate at a level."""
+        """Return the share of probes of the family so named that break the judge: an Estimate at a level."""
         rows = self.answers(family)
         outcomes = [(verdict.broken, np.nan if None in verdict.raw else np.inf) for _, verdict in rows]
         values = np.array([neither if broken is None else float(broken) for broken, neither in outcomes])
@@ -295,7 +295,7 @@ class KeptProbes:
 
 
 def stored_probes(experiments: Path, gold: GoldSet) -> dict[str, KeptProbes]:
-    """Return judge fingerprint -> KeptProbes of a GoldSet, from the folder of experiments."""
+    """From the path of the experiments and a GoldSet, return judge fingerprint -> KeptProbes."""
     by_judge: dict[str, KeptProbes] = {}
     configs = (path for path in experiments.glob("*/experiment.toml") if _PROBE in path.read_bytes())
     summaries = [summary for path in configs if (summary := path.with_name("summary.json")).is_file()]
@@ -323,7 +323,7 @@ class LockedProbes:
 
 
 def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, LockedProbes]:
-    """Return family -> LockedProbes, as a lock holds the KeptProbes of a judge, by a Footing."""
+    """From KeptProbes (or None) and a Footing, return family -> LockedProbes, as a lock holds them."""
     locked = dict[str, LockedProbes]()
     if kept is None:
         return locked
@@ -345,7 +345,7 @@ def locked_probes(kept: KeptProbes | None, footing: Footing) -> dict[str, Locked
 
 
 def remake_probes(locked: Mapping[str, LockedProbes], gold: GoldSet, where: str) -> dict[str, list[Probe]]:
-    """Make a lock's locked probes again from the gold set, lists by family; refuse where they differ now."""
+    """From family -> LockedProbes, a GoldSet and `where`, remake family -> Probes; refuse if they differ."""
     sources, items = Sources.of(gold), {item.item_id: item for item in gold.items}
     made: dict[str, list[Probe]] = {}
     for family, probes in locked.items():
@@ -383,7 +383,7 @@ def probes_now(
     *,
     level: float,
 ) -> tuple[ProbesNow, ...]:
-    """Return ProbesNow, a row a family, of a lock's LockedProbes made again and their ProbeVerdicts."""
+    """Return a ProbesNow a family, by family -> LockedProbes, family -> Probes, ProbeVerdicts and a level."""
     rows, p_values = list[ProbesNow](), list[float | None]()
     for family, probes in made.items():
         then = [locked[family].outcomes[probe.item.item_id] for probe in probes]

@@ -67,7 +67,7 @@ class JudgeRun:
         columns: Columns,
         **others: Any,
     ) -> JudgeRun:
-        """Set up the JudgeRun of a lock's file (trusted or not) on a path's table, by Columns."""
+        """Return the JudgeRun of a table's path, a Workspace, a lock's path, trust_lock and Columns."""
         column, source = SuiteColumn.of_lock(lock, workspace, trust_lock=trust_lock), open_table(path)
         reader = RowReader.of(columns, source, column.judges[0].judge)
         return cls(workspace, None, (column,), source, reader, **others)
@@ -247,14 +247,14 @@ class JudgeRun:
             return counts
 
     def count_rows(self, journal: Journal) -> RowCounts:
-        """Count the rows whose judgements a journal holds."""
+        """Return the RowCounts of the rows whose judgements a Journal holds."""
         counts = RowCounts(self.running)
         for _ in self.judged_rows(journal, counts):
             pass
         return counts
 
     def judged_rows(self, journal: Journal, counts: RowCounts) -> Iterator[list[Any]]:
-        """Yield the added values of each row, of the judgements that a journal holds, and count them."""
+        """Yield the list of values added to each row, by the judgements of a Journal; count in RowCounts."""
         for row in self.source.each(self.options.limit):
             yield self._judged(self.reader.read(row), journal, counts)
 

@@ -49,7 +49,7 @@ class JudgedColumns:
         return judge.of_pairs and self.columns.pairs
 
     def rule(self, lock: Lock, judge: Scale) -> PassRule:
-        """Return the PassRule by which a Lock's verdicts, on the judge's Scale, count in a rate."""
+        """From a Lock and a judge's Scale, return the PassRule by which verdicts count in a rate."""
         rule = PassRule.of_lock(lock, judge)
         return rule.of_preferences if self.prefers(judge) else rule
 
@@ -71,7 +71,7 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
 
 
 def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
-    """Return the options, as typed, for those Columns of the table at a path that it does not tell itself."""
+    """From a table's path and Columns, return a tuple of the options, as typed, that it does not imply."""
     known = Columns(usual=True, defaults=columns.defaults).resolved(
         open_table(path).columns, path, only=USUAL
     )
@@ -105,7 +105,7 @@ class JudgedTable:
         return unscored
 
     def places(self, items: Sequence[Item]) -> tuple[Ints, Ints]:
-        """Every row that holds the text of one of the items, and the place of that item among them."""
+        """Return two arrays for Items: rows that hold the text of an item, and that item's place in Items."""
         if not items:
             return np.empty(0, np.int64), np.empty(0, np.int64)
         none = ("",) * (1 if self.systems is None else 2)
@@ -128,7 +128,7 @@ class JudgedTable:
 def read_judged(
     path: Path, columns: JudgedColumns, judge: Scale, *, systems: tuple[str, str] | None = None
 ) -> JudgedTable:
-    """Read the table at a path as a JudgedTable, by its JudgedColumns and its judge's Scale.
+    """Read the table at a path, by JudgedColumns and a judge's Scale, as a JudgedTable.
 
     `systems`: of pairs the rows of these two alone, and verdicts are what they count for the first; without
     it, for their answer A.
@@ -270,7 +270,7 @@ class RowLabels:
 
 
 def read_labels(gold: GoldSet, table: JudgedTable) -> RowLabels:
-    """Return RowLabels: those rows of a JudgedTable that a GoldSet labels, with the draw's probabilities."""
+    """From a GoldSet and a JudgedTable, return RowLabels: the labelled rows, with draw probabilities."""
     drawn_items = gold.items
     if table.swapped is not None and table.systems is not None:
         of_two = {table.systems, table.systems[::-1]}
@@ -359,7 +359,7 @@ def draw_rows(
     name: str,
     seed: int,
 ) -> LabelSample:
-    """Draw `n` rows to label of the table at a path, by Columns, lock, strata and seed: a LabelSample.
+    """Draw LabelSample: path, Columns, Workspace, lock, trust_lock, labels, scale, strata, n, name, seed.
 
     Of a judged one, with its lock, a draw by strata of the verdict, or of all rows alike;
     `labels` is the set with what was drawn of it before, which the new rows join.

@@ -38,7 +38,7 @@ class SuiteMember:
 
     @classmethod
     def of(cls, judge: LoadedJudge) -> SuiteMember:
-        """A loaded judge, with what its lock says of it."""
+        """Return the SuiteMember of a LoadedJudge, with what its lock says of it."""
         lock, about = judge.lock, dict[str, Any]()
         if lock is not None:
             sensitivity, specificity = judge.rule.class_rates(lock.applied)
@@ -137,7 +137,7 @@ class CallCosts:
         self.usd = _sum(self.usd, other.usd)
 
     def notes(self) -> list[str]:
-        """How many verdicts are of stored replies or earlier runs of the command, and how old they are."""
+        """Return notes, a list of texts: verdicts of stored replies or earlier runs, number and age."""
         if not self._n_old:
             return self.stored.notes()
         rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
@@ -158,7 +158,7 @@ class RowCounts:
         self.n = self.n_unscored = 0  # rows, and those with something unscored
 
     def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
-        """Count a judged Item: for each SuiteColumn its LoadedJudge and the RowReplies."""
+        """Count an Item and its judgements: a sequence of (SuiteColumn, LoadedJudge, RowReplies)."""
         for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
             for reply in replies:
                 if reply.row is not None:
@@ -208,7 +208,7 @@ class ColumnTally:
         self._unscored, self._judged_by = Counter[str](), Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
-        """Count the replies to a LoadedJudge for a SuiteColumn on a question's group."""
+        """Count for a SuiteColumn, a LoadedJudge and the group (text) of a question its RowReplies."""
         verdicts = [reply.verdict for reply in replies if reply.verdict is not None]
         alone = verdicts[0] if len(verdicts) == 1 else None
         word = alone if isinstance(alone, str) else None

@@ -106,7 +106,7 @@ class LoadedJudge:
 
     @classmethod
     def locked(cls, name: str | None, path: Path, workspace: Workspace, *, trust_lock: bool) -> LoadedJudge:
-        """Return the LoadedJudge of the lock (trusted or not) at a path of a Workspace, under a name."""
+        """Return the LoadedJudge of a name or None, a lock's path, a Workspace and trust_lock (bool)."""
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
         rule = PassRule.of_lock(lock, item_scale(judge))
@@ -114,7 +114,7 @@ class LoadedJudge:
 
     @classmethod
     def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
-        """Return the LoadedJudge of a Judge without a lock under a name: yes passes, where it is binary."""
+        """Return the LoadedJudge of a name and a Judge without a lock: yes passes, where it is binary."""
         scale = judge.scale
         mark = 0.5 if scale.kind == "binary" else scale.pass_at
         return cls(name, judge, PassRule(scale, scale, scale, mark))
@@ -132,7 +132,7 @@ class LoadedJudge:
         return verdict if mapped is None else mapped
 
     def replies(self, row: ReadRow, journal: Journal, *, whole: bool) -> list[RowReply]:
-        """Return a list of RowReply, replies in a Journal to a ReadRow, `whole` or on each of its contexts.
+        """From a ReadRow, a Journal and `whole` (bool), list the RowReplies: whole, or by context.
 
         `whole`: of the item whatever its unit.
         """
@@ -184,7 +184,7 @@ class SuiteColumn:
         return all(judge.rule.mark is not None for judge in self.judges)
 
     def problems(self) -> list[str]:
-        """Why these judges cannot fill this place together."""
+        """Return a list of reasons why the judges cannot fill this place together."""
         units = {judge.judge.unit for judge in self.judges}
         kinds = {str(judge.judge.scale) for judge in self.judges}
         names = ", ".join(judge.name for judge in self.judges)
@@ -204,7 +204,7 @@ class SuiteColumn:
     # --- which judge judges a row
 
     def judge_of(self, row: ReadRow) -> tuple[LoadedJudge, str | None]:
-        """Return the LoadedJudge of a ReadRow, the first that has what it asks for, and what it lacks."""
+        """From a ReadRow, return (LoadedJudge, lacking text or None): the first judge that can take it."""
         first = self.judges[0]
         lacking = row.lacking(first.judge)
         if lacking is None:
@@ -213,7 +213,7 @@ class SuiteColumn:
         return (first, lacking) if able is None else (able, None)
 
     def trials(self, rows: Iterable[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """Return the calls Due for each judge on ReadRows, less a Journal's, by RunOptions."""
+        """Return a list of Due, calls by judge, for ReadRows, less those in a Journal, by RunOptions."""
 
         def trial(judge: LoadedJudge) -> Due:
             def takes(row: ReadRow) -> bool:
@@ -227,7 +227,7 @@ class SuiteColumn:
     # --- what goes into its columns
 
     def columns(self, naming: Naming) -> dict[str, str]:
-        """Return part of a result -> its column's name, in the parts' order, in a Naming."""
+        """Return part of a result -> its column's name, in order, by a Naming."""
         parts = _PARTS[naming]
         if self.aggregate == "precision":
             parts = {part: f"{name}s" for part, name in parts.items() if part != "passed"}
@@ -249,7 +249,7 @@ class SuiteColumn:
         return name.replace("{column}", self.column).replace("{name}", self.name)
 
     def dtype(self, part: str) -> type:
-        """Return the type of the values in a part's column, as polars takes it."""
+        """Return the Python type of the values in the column of a part so named, as polars takes it."""
         if part in ("share", "calibrated", "cost_usd", "latency_s"):
             return float
         if part == "passed":
@@ -279,7 +279,7 @@ class SuiteColumn:
         return sum(passed) / len(passed) if passed else None
 
     def values(self, judge: LoadedJudge, replies: Sequence[RowReply], naming: Naming) -> list[Any]:
-        """Return the list of cells that replies to a LoadedJudge come to, by a Naming of columns."""
+        """From a LoadedJudge, RowReplies and a Naming of columns, return the list of cells."""
         rows = [reply.row for reply in replies if reply.row is not None]
         whole = whole_item(rows, judge.judge.scale) if rows else None
         model = judge.judge.model
@@ -331,7 +331,7 @@ def locks_as_suite(paths: Sequence[Path]) -> Suite:
 def load_columns(
     suite: Suite, workspace: Workspace, *, model: str, trust_lock: bool = False
 ) -> tuple[SuiteColumn, ...]:
-    """Load a Suite's judges from a workspace as SuiteColumns; `model` is of judges without one."""
+    """Load the judges of a Suite from a Workspace as a tuple of SuiteColumns; `model`: for those without."""
     judges_of: dict[str, list[tuple[SuiteJudge, LoadedJudge]]] = {}
     problems: list[str] = []
     for entry in suite.judges:
@@ -359,7 +359,7 @@ def load_columns(
 def survey(
     columns: Sequence[SuiteColumn], rows: Iterable[ReadRow]
 ) -> tuple[tuple[SuiteColumn, ...], tuple[LeftOut, ...]]:
-    """Return the SuiteColumns that some of the ReadRows can be judged for, and who is LeftOut and why."""
+    """From SuiteColumns and ReadRows, return the columns that can be judged, and the LeftOut with reasons."""
     able: set[str] = set()
     chosen: set[str] = set()
     reasons: dict[str, Counter[str]] = {

@@ -52,13 +52,13 @@ USUAL = Columns(usual=True)
 
 
 def refuses(answer: str, message: str | None = None) -> bool:
-    """Return whether an answer declines, or is blank; `message`: the words told to decline with."""
+    """Return whether an answer's text declines, or is blank."""
     declines = message is not None and message.strip(" .").casefold() in answer.casefold()
     return declines or not answer.strip() or refuses_at_once(answer)
 
 
 def says_unanswerable(references: Sequence[str]) -> bool:
-    """Return whether the reference answers say that there is none ("not in the document").
+    """Return whether the texts of reference answers say that there is none ("not in the document").
 
     Narrower than `refuses`: a reference may well be about something that was not found.
     """
@@ -96,7 +96,7 @@ class Question:
         return Item(self.group, self.group, self.question, "", contexts=contexts)
 
     def judged_by(self, qrels: Mapping[str, int]) -> Question:
-        """Return the question with the reference documents of qrels (document -> relevance)."""
+        """Return the Question with the reference documents of qrels, a dict: document -> relevance."""
         references = tuple(name for name, grade in qrels.items() if grade > 0)
         return replace(self, reference_documents=references, qrels=qrels)
 
@@ -144,7 +144,7 @@ class Collection:
 
 
 def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
-    """Return the Collection of a GoldSet's split, a Question for each group; no label is read."""
+    """Return a Collection made from a GoldSet (its split), a Question for each group; no label is read."""
     items = [item for item in gold.select(split) if item.group not in gold.turned_down]
     if not items:
         raise InputError(f"gold set {gold.name}: no question is left to ask")
@@ -169,7 +169,7 @@ def collection_of_gold(gold: GoldSet, split: str = "all") -> Collection:
 
 
 def sealed_names(gold: GoldSet) -> frozenset[str]:
-    """Return the names of a GoldSet's test questions, a frozenset."""
+    """Return a frozenset of names: the test questions of a GoldSet."""
     groups = {item.group for item in gold.items}
     of_test = [item for item in gold.items if item.group in gold.test_groups]
     others = {name for item in of_test for name in (item.item_id, f"{item.group} {item.item_id}")}
@@ -177,7 +177,7 @@ def sealed_names(gold: GoldSet) -> frozenset[str]:
 
 
 def wording_notes(questions: Sequence[Question]) -> list[str]:
-    """Return notes on questions that count as unanswerable by their reference's wording alone."""
+    """Return a list of notes on Questions that count as unanswerable by their reference's wording alone."""
     n = sum(question.marked is None and not question.answerable for question in questions)
     why = "by the wording of their reference alone: a column answerable, or a tag unanswerable, is surer"
     return [f"{n} of {len(questions)} questions count as having no answer, {why}"] if n else []
@@ -192,7 +192,7 @@ def _marked(item: Item) -> bool | None:
 
 
 def by_group(items: Iterable[Item]) -> tuple[Question, ...]:
-    """Make a Question of the items of each group, in the groups' order.
+    """Return a tuple of Questions made from Items, a Question for each group, in the groups' order.
 
     Each further item of a group and system that has rules (`expect`) is a question of its own, named by its
     id: a benchmark may ask one thing twice. Where any is marked, those that are not have an answer; where
@@ -245,7 +245,7 @@ def collection_of_files(
     columns: Columns = USUAL,
     references: str | None = None,
 ) -> Collection:
-    """Read a Collection from the path of documents, the path of questions, and qrels.
+    """Read a Collection from two paths or None: a file of documents and a file of questions.
 
     What `columns` do not name has the first usual name that the file has; `group` holds the questions' ids,
     by default their wordings, `references` the ids of their reference documents.
@@ -274,7 +274,7 @@ def collection_of_files(
 
 
 def read_documents(path: Path, columns: Columns = USUAL) -> tuple[tuple[GoldDocument, ...], list[str]]:
-    """Read GoldDocuments from the path of a table, folder or text; return them and a list of remarks.
+    """Read a tuple of GoldDocuments and a list of remarks from the path of a table, folder or text.
 
     An id may come again with the same text, never with another one.
     """
@@ -378,7 +378,7 @@ def _ids_in(row: Row, column: str, separator: str | None) -> Sequence[str]:
 
 
 def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield (line number, list of cells) of a path's lines; what is no text goes to the list `problems`."""
+    """Yield (line number, list of cells) from a path; what is no text is added to a list `problems`."""
     text, undecoded = decode(read_bytes(path), shown(path))
     problems += undecoded
     for line, source in enumerate(text.split("\n"), start=1):
@@ -387,7 +387,7 @@ def cut_lines(path: Path, problems: list[str]) -> Iterator[tuple[int, list[str]]
 
 
 def read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Read TREC qrels from a path: question -> document -> relevance.
+    """Read TREC qrels from a path as a dict: question -> document -> relevance.
 
     Lines are `question 0 document relevance` (TREC), or `question document relevance` under a header (BEIR).
     """

@@ -163,7 +163,7 @@ class LockCard(Result):
         return tuple(what for what, is_missing in missing.items() if is_missing)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the card as the JSON object of the contract: keys to plain values."""
+        """Return the card's own fields as a dict, the JSON object of the contract."""
         entry, on = self.entry, self.selected.confirmed_on if self.selected else None
         squares = self.hundred.squares() if self.hundred else ()
         return {
@@ -191,7 +191,7 @@ class LockCard(Result):
 
 
 def card_of(path: Path, workspace: Workspace) -> LockCard:
-    """Read the LockCard of the lock at a path of a Workspace; a changed lock is refused (InputError)."""
+    """Read a LockCard from the path of a lock and a Workspace; a changed lock is refused (InputError)."""
     lock, selected, scored, prompt = load_lock(path), None, None, None
     for experiment in _experiments(workspace, "select"):
         if read_json(experiment.summary, absent="is gone").get("lock_sha256") == lock.sha256:
@@ -342,7 +342,7 @@ def _suite_document(cards: Mapping[str, LockCard], name: str) -> Document:
 
 
 def card_report(path: Path, workspace: Workspace) -> Report:
-    """Return the Report on the lock or suite (`.toml`) at a path of a workspace; `svg` is its badge."""
+    """Return a Report on a lock or suite (`.toml`), from its path and a Workspace; `svg` is its badge."""
     if path.suffix != ".toml":
         card = card_of(path, workspace)
         return Report(card_document(card), card.lock.locked_at[:10])

@@ -36,7 +36,7 @@ def _times(value: Estimate, factor: float) -> Estimate:
 
 
 def complement(share: Estimate) -> Estimate:
-    """Return the estimate of 1 less a share, from the share's Estimate."""
+    """Return the Estimate of 1 less a share, given the share as an Estimate."""
     ends = (share.value, share.high, share.low)
     value, low, high = (None if end is None else 1.0 - end for end in ends)
     return dataclasses.replace(share, value=value, low=low, high=high)
@@ -55,7 +55,7 @@ def axis_of(metric: str) -> str:
 def metric_text(
     value: Estimate | None, metric: str, unit: Scale | str, *, on: Scale | str | None = None
 ) -> str:
-    """Write an Estimate with its interval as text, given the metric's name and Scale; a share in percent.
+    """Write an Estimate (or None) as text with its interval, given the metric's name and a Scale.
 
     `unit` is the scale that it is in units of, `on` the one in whose units it is to be written.
     """
@@ -69,7 +69,7 @@ def metric_text(
 
 
 def change_of(change: Estimate | None, metric: str, unit: Scale | str) -> str:
-    """Write an Estimate of a metric's change as text, given its scale: a share in points of 100."""
+    """Write a change (Estimate or None) as text, given the metric's name and a Scale; a share in points."""
     if change is not None and change.value is not None and metric_facts(metric).unit == "share":
         return f"{change_in_points(change)} points"
     return difference(change, digits_of(metric, unit))
@@ -91,7 +91,7 @@ def in_percent(share: Estimate) -> str:
 
 
 def word_shares_text(shares: Mapping[str, Estimate]) -> str:
-    """Write word -> Estimate of its share as text: `Of 1,200 rows 62.0% [59.0, 65.0] are "refund"`.
+    """Write a mapping, word -> Estimate of its share, as text: `Of 1,200 rows 62.0% are "refund"`.
 
     `shares` is word -> share of the rows that have a verdict; there is one word at least.
     """
@@ -120,7 +120,7 @@ def place(value: float, low: float, high: float, begin: float, end: float) -> fl
 
 
 def ticks(low: float, high: float, begin: float, end: float, *, most: int = 7) -> list[Tick]:
-    """Ticks at round numbers between low and high, placed on an axis from begin to end, at most so many."""
+    """Return a list of Ticks at round numbers from low to high, placed on an axis from begin to end."""
     rough = (high - low) / most
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(power * nice for nice in (1.0, 2.0, 5.0, 10.0) if power * nice >= rough)
@@ -147,12 +147,12 @@ class Axis:
 def metric_row(
     name: str, value: Estimate, metric: str, unit: Scale | str, *, strong: bool = False, hollow: bool = False
 ) -> Rung:
-    """Return a picture's Rung for a name and its Estimate of a metric, on a scale (`unit`)."""
+    """Return a picture's Rung from a name, an Estimate, the metric's name and a Scale (`unit`)."""
     return Rung(name, in_units(value, metric), metric_text(value, metric, unit), strong, hollow)
 
 
 def change_row(name: str, change: Estimate, metric: str, unit: Scale | str, *, strong: bool) -> Rung:
-    """Return the Rung of a name and the Estimate of a metric's change on a scale; hollow unless `strong`."""
+    """Return a Rung from a name, a change (Estimate), a metric's name, a Scale and whether it is `strong`."""
     text = change_of(change, metric, unit)
     return Rung(name, in_units(change, metric), text, strong, hollow=not strong)
 
@@ -165,7 +165,7 @@ def share_row(name: str, share: Estimate, *, strong: bool = False) -> Rung:
 def change_picture(
     changes: Sequence[tuple[str, Estimate, bool]], metric: str, *, unit: Scale | str, margin: float
 ) -> Picture:
-    """Draw (name, Estimate, whether it decides) changes of a metric on a scale as a Picture with a margin."""
+    """Draw a Picture: (name, Estimate, whether it decides) changes, a metric's name, a Scale and a margin."""
     facts = metric_facts(metric)
     share = facts.unit == "share"
     rows = [change_row(name, change, metric, unit, strong=strong) for name, change, strong in changes]
@@ -182,7 +182,7 @@ def interval_picture(
     short: bool = False,
     note: str = "",
 ) -> Picture:
-    """A Picture of rungs with intervals on an axis; `numbers` is the table behind it, alone where short."""
+    """Return a Picture that draws Rungs with their intervals on an Axis."""
     zones = (_free(axis), _reached(axis.people))
     return Picture(
         draw=lambda: _drawn(rows, axis),
@@ -195,7 +195,7 @@ def interval_picture(
 
 
 def ladder_picture(ladder: Ladder, title: str, *, note: str = "") -> Picture:
-    """Draw an agreement Ladder with its title as a Picture."""
+    """Return a Picture that draws an agreement Ladder under a title."""
     axis = Axis(ladder.title, low=ladder.below, free=ladder.free, people=ladder.people)
     return dataclasses.replace(interval_picture(ladder.rungs, axis, title=title, note=note), ladder=ladder)
 
@@ -299,7 +299,7 @@ def hundred(
     note: str = "",
     shown: bool = False,
 ) -> Hundred:
-    """Return a judge's Hundred answers from the share `right` and Estimates of false fails and passes.
+    """Return Hundred from a judge's name, the share right, and Estimates of false fails and false passes.
 
     Args:
         right: the share that people pass, 0..1.

@@ -91,7 +91,7 @@ class Grid(Block):
 
 
 def table(rows: Iterable[_T], columns: Mapping[str, Callable[[_T], str | Cell] | None], **more: Any) -> Grid:
-    """Make a grid of rows by its columns, heading -> cell of a row; a column that is None is left out.
+    """Make a Grid from rows and a mapping of columns: heading -> function from a row to its cell, or None.
 
     `more`: what else a `Grid` takes. Write the columns into the call: there the type checker knows the rows.
     """
@@ -167,7 +167,7 @@ class Hundred(Block):
         return f"{self.title}: {'; '.join(f'{n} {outcome.says}' for outcome, n, _ in self.squares())}."
 
     def squares(self) -> list[tuple[Outcome, int, list[tuple[int, int, int, int]]]]:
-        """Each outcome with its number of squares and where they lie: columns and rows, from and to."""
+        """Return a list of own (Outcome, number of squares, boxes: column, row, width, height)."""
         shares = [100.0 * outcome.share for outcome in self.outcomes]
         counts = [int(share) for share in shares]
         order = sorted(range(len(shares)), key=lambda at: counts[at] - shares[at])
@@ -208,7 +208,7 @@ class Diff(Block):
     after: str
 
     def lines(self) -> list[tuple[str, str]]:
-        """Return a pair for each sentence of the diff: its sign (`-`, `+` or a space) and the sentence."""
+        """Return a list of pairs, each own sentence's sign (`-`, `+` or a space) and the sentence."""
         before, after = (
             [part for line in _WRAPPED.sub(" ", text).splitlines() for part in _SENTENCE.split(line)]
             for text in (self.before, self.after)
@@ -264,7 +264,7 @@ class Document:
         return self.picture.ladder if self.picture else None
 
     def screen(self) -> tuple[str, Picture | None, list[Section]]:
-        """The picture of the first screen under its title, and the sections without it."""
+        """Return the first screen's title, its Picture or None, and the list of own Sections without it."""
         for at, part in enumerate(self.sections if self.picture is None else ()):
             for block in part.blocks:
                 if isinstance(block, Picture):
@@ -282,7 +282,7 @@ Part = Block | str | bool | None | Iterable[Block | str]
 
 
 def blocks_of(*parts: Part) -> list[Block]:
-    """The blocks that are there, in order: `bool(rows) and table(rows, ...)`; lists are taken in."""
+    """Return a list of Blocks from the parts that are there: `bool(rows) and table(rows, ...)`."""
     lists = ([part] if isinstance(part, Block | str) else part for part in parts if part and part is not True)
     return [Paragraph(block) if isinstance(block, str) else block for inner in lists for block in inner]
 
@@ -293,7 +293,7 @@ def section(name: str, title: str, caption: str, *parts: Part) -> Section:
 
 
 def listing(title: str, headline: Headline, *parts: Part, about: str = "", caption: str = "") -> Document:
-    """Make a Document with a title, a headline and its parts in a single section, for commands that list."""
+    """Make a Document from a title and a Headline, any parts in a single section, for commands that list."""
     word, blocks = title.split(maxsplit=1)[0].lower(), blocks_of(*parts)
     return Document(title, about, headline, [Section(word, title, caption, blocks)] if blocks else [])
 
@@ -326,7 +326,7 @@ def stored_document(
     notes: Iterable[str] = (),
     short: bool = False,
 ) -> Document:
-    """Make the Document of a stored result from title, subtitle (`about`), headline, sections and notes."""
+    """Make a Document from a StoredResult, a title, a subtitle (`about`) and a Headline, with notes last."""
     there = [part for part in sections if isinstance(part, Section)]
     there += notes_section([*notes], short=short)
     lines = (f"experiment: {result.experiment}", f"run: {result.run_line}")
@@ -335,6 +335,6 @@ def stored_document(
 
 
 def notes_section(notes: Sequence[str], *, short: bool = False) -> list[Section]:
-    """Return the last section, made of notes; an empty list where there are none."""
+    """Return a list of the last Section, made from texts of notes; an empty list where there are none."""
     caption = "What else to know before you repeat this."
     return [section("notes", "Notes", caption, Bullets(notes, short=short))] if notes else []

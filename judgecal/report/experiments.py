@@ -34,7 +34,7 @@ _ROWS = 20  # of a table in a notebook
 
 
 def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Report:
-    """Rebuild the Report of the workspace's experiment, lock or suite of that name; calls no model."""
+    """Rebuild a Report from a Workspace and the name of an experiment, lock or suite; calls no model."""
     if not margin > 0.0:
         raise InputError(f"--margin must be above 0, found {margin:g}")
     if name.endswith((".json", ".toml")) and Path(name).is_file():
@@ -56,7 +56,7 @@ def report_of(workspace: Workspace, name: str, *, margin: float = MARGIN) -> Rep
 def load_report(
     experiment: str | Path, *, workspace: str | Path | None = None, margin: float = MARGIN
 ) -> Report:
-    """Return the Report of an experiment by its name or path; in a notebook it displays itself.
+    """Return a Report, given an experiment's name or path; in a notebook it displays itself.
 
     Args:
         experiment: its slug, or the path of its folder.
@@ -87,7 +87,7 @@ class IndexLine:
 
 
 def write_index(workspace: Workspace, *, margin: float = MARGIN) -> Path:
-    """Write a workspace's `experiments/index.html` and each experiment's page; returns the path.
+    """Write `experiments/index.html` and each experiment's page in a Workspace; return the index's Path.
 
     An experiment that cannot be read stands in it with the reason: one broken folder hides no other.
     """
@@ -139,7 +139,7 @@ def _listed(workspace: Workspace, folder: Path, margin: float) -> IndexLine:
 
 
 def block_of(result: Result) -> str:
-    """Return the HTML markup of a result's headline and first short table; of a part its table alone."""
+    """Return the HTML text of a Result: its headline and first short table; of a part its table alone."""
     document = _document(result)
     first = next(_short_tables(document), None) if document else None
     if first is None:
@@ -156,7 +156,7 @@ def block_of(result: Result) -> str:
 
 
 def text_of(result: Result) -> str:
-    """Return a result's headline as text for a terminal; of a part without a headline its fields."""
+    """Return the headline of a Result as text for a terminal; of a part without a headline its fields."""
     document = _document(result)
     headline = document.headline if document else _headline(result)
     if headline is not None:

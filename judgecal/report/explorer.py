@@ -178,7 +178,7 @@ def judged_explorer(
     n_sealed: int,
     prompts: Mapping[str, str],
 ) -> Explorer:
-    """Make the Explorer of PartedItems by judges and subject, with traits, prompts, n_open and n_sealed.
+    """Make an Explorer: PartedItems, judges, subject, n_open, n_sealed, traits by item, prompts by judge.
 
     `traits`: item -> further marks.
     """
@@ -237,7 +237,7 @@ def _judged_row(
 
 
 def row_of(item: Item, **further: Any) -> ExplorerRow:
-    """Make an ExplorerRow that shows an Item with its fields, turns and contexts; keywords set the rest."""
+    """Make an ExplorerRow that shows an Item with its fields, turns and contexts."""
     contexts = [(f"Context {at.document_id or place}", at.text) for place, at in enumerate(item.contexts, 1)]
     turns = ((turn.role, turn.content) for turn in item.conversation)
     return ExplorerRow(
@@ -252,7 +252,7 @@ def row_of(item: Item, **further: Any) -> ExplorerRow:
 
 
 def shown(label: Label | None, *, binary: bool) -> str:
-    """Write a label or a verdict: pass or fail where binary, or a number without needless digits."""
+    """Write a Label (or None) as text: pass or fail where `binary` is true, else the number or word."""
     if label is None:
         return "unscored"
     if binary and label in (0, 1):

@@ -308,7 +308,7 @@ def _difference(result: MigrateResult) -> Section:
 
 
 def rows_section(on: OnRows | None, metric: str, scale: str) -> Section | None:
-    """Return the Section on unlabelled rows (OnRows) for a metric on a scale, or None without them."""
+    """Return a Section or None, from OnRows (unlabelled rows) or None, a metric's name and a scale's name."""
     if on is None:
         return None
     worst = on.differ.worst_loss

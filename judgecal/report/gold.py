@@ -117,7 +117,7 @@ def _check_section(result: GoldCheck) -> Section:
 
 
 def splits_table(splits: Mapping[str, SplitCounts]) -> Grid:
-    """A grid of how many items and questions each split has."""
+    """Return a Grid from a mapping, split name -> SplitCounts: how many items and questions each has."""
     rows = [(name, str(part.n_items), str(part.n_groups)) for name, part in splits.items()]
     return Grid(("split", "items", "questions"), rows, short=True)
 
@@ -130,7 +130,7 @@ def _by_kind(problems: Sequence[Problem]) -> dict[str, list[Problem]]:
 
 
 def sheets_document(result: Sheets, following: str) -> Document:
-    """Lay out Sheets, what was written, as a Document; `following`: the command that reads them back."""
+    """Lay out Sheets (what was written) and the text of the command `following` as a Document."""
     rows = [(path, str(result.n_items)) for path in result.sheets]
     sheets, items = count_of(len(result.sheets), "sheet"), count_of(result.n_items, "item")
     headline = Headline("written", f"{sheets} of {items} of {result.set_}.", next=following)

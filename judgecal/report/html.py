@@ -100,7 +100,7 @@ def _page(template: str, script: str, **values: Any) -> str:
 
 
 def html(document: Document, *, made: str = "", index: str = "") -> str:
-    """Render a document as a whole HTML page, returned as text.
+    """Render a Document as the text of a whole HTML page.
 
     Args:
         document: what it shows.
@@ -139,7 +139,7 @@ class Report(Result):
         return terminal(self.document, width=width, full=full)
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts: the headline, what reproduces the numbers, and what the page carries for programs."""
+        """Return a dict for scripts: the report's own headline, run lines and data for programs."""
         head = {"headline": self.document.headline, "run_line": "\n".join(self.document.run_lines)}
         plain: dict[str, Any] = as_plain({**head, **self.document.data})
         return plain
@@ -149,7 +149,7 @@ class Report(Result):
         return frame_of(self.document.data.get("result", self.document.data))
 
     def write(self, path: Path) -> None:
-        """Write the page to a path in one step, so that no reader meets half of it.
+        """Write the report's page to a Path in a single step, so that no reader meets half of it.
 
         Raises:
             OSError: it cannot be written.
@@ -168,7 +168,7 @@ _FENCE = re.compile("`{3,}")
 
 
 def markdown(document: Document) -> str:
-    """Render a document as short Markdown text: the headline, what is unknown, and every short block."""
+    """Render a Document as short Markdown text: the headline, what is unknown, and every short block."""
     headline = document.headline
     chip = f"{CHIPS[headline.chip][0]} {headline.chip} · " if headline.chip else ""
     parts = [" ".join([f"**{escaped(chip + headline.sentence)}**", *map(escaped, headline.because)])]

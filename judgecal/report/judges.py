@@ -61,7 +61,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 
 
 def judges_document(evidence: Evidence) -> Document:
-    """Lay out the Evidence on judges as the Document of `score`, of `agreement`, and of their reports."""
+    """Lay out Evidence on judges as a Document: that of `score`, of `agreement`, and of their reports."""
     result, losses, n = evidence.result, evidence.losses, len(evidence.result.judges)
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
     if result.table is not None:
@@ -109,7 +109,7 @@ def _explorer(evidence: Evidence) -> Explorer:
 
 
 def judges_sections(evidence: Evidence) -> list[Section]:
-    """Return the list of sections below the first screen, from the Evidence on judges."""
+    """Return a list of Sections below the first screen, made from Evidence on judges."""
     sections = (
         errors_section(evidence),
         _agreement(evidence),
@@ -124,7 +124,7 @@ def judges_sections(evidence: Evidence) -> list[Section]:
 
 
 def judges_report(workspace: Workspace, experiment: Experiment, margin: float) -> Document:
-    """Rebuild the Document of a workspace's experiment of `score` or `agreement`, at a margin."""
+    """Rebuild a Document from a Workspace, an Experiment (of `score` or `agreement`) and a margin."""
     stored = read_experiment(workspace, str(experiment.folder))
     result = read_result(stored, workspace)
     return judges_document(decide_on_judges(workspace, stored, margin=margin, result=result))
@@ -140,7 +140,7 @@ def _subject(evidence: Evidence) -> JudgeEntry:
 
 
 def first_facts(evidence: Evidence) -> Iterator[Fact]:
-    """Yield at most four Facts on the judge from its Evidence: errors, worst slice, cost, unscored.
+    """Yield at most four Facts from Evidence on a judge: errors, worst slice, cost, unscored.
 
     The errors stand at the pass mark in a hundred; without one how far and how often verdicts lie off; of
     words, beyond chance.
@@ -174,7 +174,7 @@ def first_facts(evidence: Evidence) -> Iterator[Fact]:
 
 
 def hundred_answers(evidence: Evidence) -> Hundred | None:
-    """Return the judge's Hundred answers, from the Evidence; None without a pass mark."""
+    """Return a judge's Hundred (answers by outcome) from Evidence; None without a pass mark."""
     judge = _subject(evidence).judge
     shape = next(shape for shape in evidence.shapes if shape.judge == judge)
     rates, cells = {metric_facts(name).name: rate for name, rate in shape.rates.items()}, shape.confusion
@@ -195,7 +195,7 @@ def hundred_answers(evidence: Evidence) -> Hundred | None:
 
 
 def agreement_ladder(evidence: Evidence) -> Ladder | None:
-    """Return the Ladder of judges, best first, from their Evidence; None where no judge has a value.
+    """Return a Ladder of judges, best first, from Evidence; None where no judge has a value.
 
     Judges are held against the people's label, as the headline is. People are held against each other;
     so is each judge, against the same single people, by its value `beside`.
@@ -247,7 +247,7 @@ def _people(raters: Sequence[RaterEntry], metric: str, labels_by: str) -> Rung |
 
 
 def agreement_plot(evidence: Evidence) -> Picture | None:
-    """Draw the Evidence on judges as a ladder Picture; None where no judge has a value."""
+    """Return a Picture that draws Evidence on judges as a ladder; None where no judge has a value."""
     ladder, n = agreement_ladder(evidence), len(evidence.result.judges)
     if ladder is None:
         return None

@@ -41,7 +41,7 @@ _MANY_TIES = 0.1  # share of the items on which raters tie: from here on settlin
 
 
 def judges_headline(evidence: Evidence) -> Headline:
-    """Return the Headline (which judge to use, and for what) that the Evidence on judges comes to.
+    """Return the Headline (which judge to use, and for what) from Evidence on judges.
 
     Where raters tie no judge's number counts the items; where they are many, to settle them is the next step.
     """
@@ -81,7 +81,7 @@ def _of_table(headline: Headline, evidence: Evidence, table: LabelledTable) -> H
 
 
 def rate_in_words(rate: TableRate, gold: GoldSummary) -> tuple[str, ...]:
-    """Return a tuple of sentences on a TableRate, given the GoldSummary: as judged, labelled, corrected."""
+    """Return a tuple of sentences from a TableRate and a GoldSummary: as judged, labelled, corrected."""
     whom, n = raters_in_words(gold.labels_by)[0], f"{count(rate.raw.n_expected)} {gold.noun}"
     binary = gold.scale == "binary"
 
@@ -143,7 +143,7 @@ def _ranked(evidence: Evidence) -> Headline:
 def nobody(
     pick: Recommendation, gold: GoldSummary, kind: str, constant: str, n_judges: int
 ) -> tuple[str, tuple[str, ...], str]:
-    """Return sentence, reasons, next command where a Recommendation on n_judges picks nobody."""
+    """Return texts from a Recommendation of nobody, a GoldSummary, a kind, a constant's name and n_judges."""
     if pick.too_few:
         what, _, why = pick.too_few.partition(": ")
         return f"{what}.", (why,), f"judgecal gold sheet {gold.set} -o sheet.csv"
@@ -164,7 +164,7 @@ def nobody(
 
 
 def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple[str, str]:
-    """Return chip and sentence on a judge's use, given its stand-in test, the margin and a noun for it."""
+    """Return (chip, sentence) from a judge's name, its StandIn test or None, a margin and the items' noun."""
     may = None if stand_in is None else stand_in.shown(margin)
     if may:
         return "use", f"Use {judge}: it may stand in for a person."
@@ -177,7 +177,7 @@ def use(judge: str, stand_in: StandIn | None, margin: float, noun: str) -> tuple
 
 
 def unread_headline(unread: Unread | None) -> Headline | None:
-    """Return the Headline on Unread judges where nothing could be read; else None."""
+    """Return a Headline from Unread judges (or None) where nothing could be read; else None."""
     if unread is None or not unread.all:
         return None
     several, n = len(unread.judges) > 1, max(judge.n for judge in unread.judges)
@@ -198,7 +198,7 @@ def unread_headline(unread: Unread | None) -> Headline | None:
 
 
 def naming_unread(headline: Headline, unread: Unread | None) -> Headline:
-    """Return a Headline that names Unread judges (those without any verdict) first, and then why."""
+    """Return a Headline from a Headline and Unread (judges without verdict) or None, naming those first."""
     if unread is None or not unread.judges:
         return headline
     names = in_a_row([judge.judge for judge in unread.judges])
@@ -256,7 +256,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """Return sentences on who reaches which Estimate of a GoldSummary, mapped or not, and free judges.
+    """Return sentences: judge's name, Estimate, GoldSummary, whether `mapped`, the free judge (a tuple).
 
     Args:
         who: the judge, by its name or as a pronoun.
@@ -294,7 +294,7 @@ def reach_in_words(
 
 
 def deciding(entry: Entry, metric: str) -> Estimate:
-    """Return the Estimate of a metric that decides on an entry (judge or rater); calibrated for judges."""
+    """Return the Estimate that decides, from an Entry (judge or rater) and a metric's name."""
     mapped = entry.decided_by(metric)
     if not isinstance(entry, RaterEntry):
         return mapped
@@ -312,7 +312,7 @@ def raters_in_words(labels_by: str) -> tuple[str, str]:
 
 
 def always(constant: str, scale: str) -> str:
-    """Return a constant's name as words on its scale: `saying "45" every time`."""
+    """Return in words, from a constant's name and a scale's name: `saying "45" every time`."""
     verdict = constant.removeprefix("constant ")
     word = {"0": "fail", "1": "pass"}.get(verdict, verdict) if scale == "binary" else verdict
     return f'saying "{word}" every time'
@@ -327,7 +327,7 @@ def on_train_and_dev(n_groups: int) -> str:
 
 
 def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Return a Recommendation's sentence on its lead over the free judge, in a tuple; `where`: measured."""
+    """Return a tuple of sentences on a Recommendation's lead over a free judge, given a text `where`."""
     free = pick.free
     if free is None:
         return ()
@@ -341,7 +341,7 @@ def beside_free(pick: Recommendation, where: str) -> tuple[str, ...]:
 
 
 def not_told_apart(pick: Recommendation, where: str) -> tuple[str, ...]:
-    """Return a Recommendation's sentence on tied judges, in a tuple; `where`: on which questions."""
+    """Return a tuple of sentences on a Recommendation's tied judges, given a text `where`."""
     others = [name for name in pick.tied if name not in (pick.judge, pick.free and pick.free.judge)]
     beside = "it" if pick.judge == pick.best or pick.judge not in pick.tied else f"it or {pick.best}"
     return sentences(

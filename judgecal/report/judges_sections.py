@@ -48,7 +48,7 @@ _MAY = {True: "may stand in", False: "to triage", None: "cannot tell"}
 
 
 def errors_section(evidence: Evidence) -> Section:
-    """Return the Section on errors from the Evidence: a confusion table a judge; of pairs the order."""
+    """Return a Section on errors, from Evidence on judges: a confusion table a judge; of pairs the order."""
     shapes, scale = {shape.judge: shape for shape in evidence.shapes}, evidence.result.gold.scale
     gold = evidence.result.gold
     cut = shapes if scale == "binary" or (gold.pass_at is not None and scale != "nominal") else {}
@@ -116,7 +116,7 @@ def _confusion(judge: str, confusion: Confusion) -> Grid:
 
 
 def people_section(evidence: Evidence) -> Section | None:
-    """Return the Section with judges beside raters from the Evidence; None where raters share no item."""
+    """Return a Section of judges beside raters, from Evidence; None where raters share no item."""
     result, margin = evidence.result, evidence.margin
     judges = [(judge, judge.stand_in) for judge in result.judges if judge.stand_in is not None]
     if not result.raters or not judges:
@@ -218,7 +218,7 @@ def _alt_tests(result: AgreementResult) -> list[Block]:
 
 
 def alt_test_note(tests: Sequence[AltTest]) -> str:
-    """Write a judge's alternative annotator tests, one by what is granted, as a sentence."""
+    """Write a sentence on a judge from its list of AltTests, each at a different allowance."""
     test = tests[0]
     left_out = "; ".join(f"{rater}: {why}" for rater, why in test.left_out.items())
     if test.reason is not None:
@@ -234,7 +234,7 @@ def alt_test_note(tests: Sequence[AltTest]) -> str:
 
 
 def ceiling_notes(result: AgreementResult) -> Iterator[str]:
-    """Yield notes on raters left out of an AgreementResult's ceiling, and why, or that it has none."""
+    """Yield texts on an AgreementResult's ceiling: raters left out of it, and why, or that it has none."""
     few = [rater.judge for rater in result.raters if not rater.enough]
     if not result.raters:
         yield "We cannot say how far people agree: no item has labels from two raters."
@@ -248,7 +248,7 @@ def ceiling_notes(result: AgreementResult) -> Iterator[str]:
 
 
 def diagnostics(evidence: Evidence) -> Section:
-    """Return the Section on cost, noise and metrics from the Evidence on judges."""
+    """Return a Section on cost, noise and metrics, from Evidence on judges."""
     judges = evidence.result.judges
     cost = table(
         judges,
@@ -343,13 +343,13 @@ _NAMES = {
 
 
 def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
-    """Return the items of a slice's entry in words, to stand behind `on`, or short at a line."""
+    """Return the items of a SliceEntry in words, a text to stand behind `on`."""
     name = _NAMES[entry.trait][short].format(entry.value)
     return name.removesuffix("s") if (entry.trait, entry.value) == ("references", "1") else name
 
 
 def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
-    """Return the list of SliceEntry that stand out of a SliceTable, worst first on the Scale."""
+    """Return a list of SliceEntries that stand out, from a SliceTable and a Scale, worst first."""
 
     def worse(entry: SliceEntry) -> float:
         more = (entry.error.value or 0.0) - entry.rest
@@ -359,7 +359,7 @@ def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:
 
 
 def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
-    """Yield a Fact on the slice of a SliceTable that stands out most on the scale, if any does."""
+    """Yield a Fact on the slice that stands out most, from a SliceTable (or None) and a Scale."""
     for entry in standing_out(slices, scale)[:1] if slices else ():
         if scale.graded:
             digits = digits_of("mae", scale)
@@ -372,7 +372,7 @@ def slice_facts(slices: SliceTable | None, scale: Scale) -> Iterator[Fact]:
 
 
 def slices_section(slices: SliceTable | None, scale: Scale) -> Section | None:
-    """Return the Section on a judge's SliceTable, in units of the scale; None without a slice."""
+    """Return a Section on slices, from a SliceTable (or None) and a Scale; None without a slice."""
     if slices is None or not slices.entries:
         return None
     entries, digits = slices.entries, digits_of("mae", scale) if scale.graded else 0

@@ -103,7 +103,7 @@ def _row(answer: ProbedAnswer, judges: list[str], *, binary: bool) -> ExplorerRo
 
 
 def family_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
-    """Yield Blocks on a ProbedJudge's families: a table, worst first, and a picture."""
+    """Yield Blocks on the probe families of a ProbedJudge: a table, worst first, and a picture."""
     numbers = table(
         judge.families,
         {
@@ -134,7 +134,7 @@ def family_blocks(judge: ProbedJudge, *, short: bool = True) -> Iterator[Block]:
 
 
 def probes_section(probed: KeptProbes | None) -> Section | None:
-    """Return the Section on a judge's KeptProbes; None where nobody probed it on this set."""
+    """Return a Section from a judge's KeptProbes, or None; None where nobody probed it on this set."""
     if probed is None:
         return None
     slug = probed.result.experiment

@@ -57,7 +57,7 @@ class _Screen:
 
 
 def terminal(document: Document, *, width: int = 80, full: bool = False) -> str:
-    """Render a document as text of at most `width` columns; commands and paths may be longer.
+    """Render a Document as text for a terminal; commands and paths may be longer than its width.
 
     Args:
         full: every block, what is not known, and the run lines; not only the headline and the short blocks.

@@ -41,13 +41,13 @@ _FAILURES = {
 
 
 def sentences(*parts: str | bool | Iterable[str] | None) -> tuple[str, ...]:
-    """Return a tuple of the parts whose condition holds, in order: `n > 0 and f"{n} are left."`."""
+    """Return a tuple of the texts whose condition holds, in order: `n > 0 and f"{n} are left."`."""
     lists = ([part] if isinstance(part, str) else part for part in parts if part and part is not True)
     return tuple(text for texts in lists for text in texts if text)
 
 
 def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Split reasons into a tuple that fits below a headline and a tuple of the others; first come first."""
+    """Return two tuples of the reasons given: those that fit below a headline, and the others."""
     there = [reason for reason in reasons if reason]
     words = accumulate(len(reason.split()) for reason in there)
     n = max(1, sum(total <= _WORDS_BELOW for total in words))
@@ -55,13 +55,13 @@ def fitting(*reasons: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sentence(text: str) -> str:
-    """Return a text as a sentence, its first letter raised unless a metric's or a judge's name begins it."""
+    """Return a text as a sentence, first letter raised unless a metric's or a judge's name begins it."""
     named = not text.split(maxsplit=1)[0].rstrip(",:").isalpha()
     return f"{text}." if named else f"{text[0].upper()}{text[1:]}."
 
 
 def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tuple[str, ...]:
-    """Return sentences on what each column of a table was taken as, and which were left out."""
+    """Return a tuple of sentences on columns (column -> what it was taken as) and names of those left out."""
     used = ", ".join(f"{name} as {what}" for name, what in columns.items())
     return sentences(
         bool(columns) and f"Columns used: {used}.",
@@ -70,20 +70,20 @@ def columns_in_words(columns: Mapping[str, str], left_out: Sequence[str]) -> tup
 
 
 def in_a_row(names: Sequence[str]) -> str:
-    """Join names as `a, b and c`; of many the first ones, and how many more."""
+    """Join names as text, `a, b and c`; of many the first few, and the number of more."""
     if len(names) > _IN_A_ROW:
         return listed(list(names), _IN_A_ROW)
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def path_from_here(path: Path) -> str:
-    """Write a path as it is typed here: within the current folder relative to it."""
+    """Write a Path as text as it is typed here: within the current folder relative to it."""
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def failures_in_words(unscored: Mapping[str, int]) -> str:
-    """Write counts of unscored judgements by reason (kind -> count) as text, commonest first."""
+    """Write a mapping, kind of failure -> count of unscored judgements, as text, commonest first."""
     reasons = sorted(unscored.items(), key=lambda reason: -reason[1])
     counts = len(reasons) > 1
     parted = ((kind.rpartition(": "), n) for kind, n in reasons)  # `answer: parse` is one of no verdict
@@ -96,7 +96,7 @@ DASH = "-"
 
 
 def plain(value: float | None, digits: int = 3) -> str:
-    """Write a value (or None) with fixed digits; a dash where it is undefined; never `-0.000`."""
+    """Write a number (or None) as text with fixed digits; a dash where it is undefined; never `-0.000`."""
     if value is None:
         return DASH
     text = f"{value:.{digits}f}"
@@ -106,7 +106,7 @@ def plain(value: float | None, digits: int = 3) -> str:
 def estimate(
     measured: Estimate | None, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """Write an Estimate as `0.842 [0.781, 0.903]`; the value alone where there is no interval."""
+    """Write an Estimate (or None) as text, `0.842 [0.781, 0.903]`; the value alone without an interval."""
     if measured is None:
         return DASH
     return write(measured.value, digits) + interval(measured, digits, write=write)
@@ -115,7 +115,7 @@ def estimate(
 def interval(
     measured: Estimate, digits: int = 3, *, write: Callable[[float | None, int], str] = plain
 ) -> str:
-    """Write an Estimate's interval, to stand behind its value: ` [0.781, 0.903]`; empty without one."""
+    """Write the interval of an Estimate as text, to stand behind its value: ` [0.781, 0.903]`, or empty."""
     if measured.value is None or measured.low is None or measured.high is None:
         return ""
     return f" [{write(measured.low, digits)}, {write(measured.high, digits)}]"
@@ -127,20 +127,20 @@ def difference(measured: Estimate | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None, digits: int) -> str:
-    """Write a value with that many digits and its sign (`+` above 0)."""
+    """Write a number (or None) as text with its sign (`+` above 0), given how many digits."""
     text = plain(value, digits)
     return f"+{text}" if value is not None and value > 0.0 and float(text) else text
 
 
 def money(usd: float | None) -> str:
-    """Write an amount in USD as text, with enough digits for a thousandth of a cent."""
+    """Write an amount of USD (or None) as text, with enough digits for a thousandth of a cent."""
     if usd is None:
         return "unknown"
     return "0" if usd == 0 else f"{usd:.5f}" if usd < 0.01 else f"{usd:.3f}"
 
 
 def seconds(value: float | None) -> str:
-    """Write a value in seconds, a latency, as text, in ms below a second."""
+    """Write a latency in seconds (or None) as text, in ms below a second."""
     if value is None:
         return DASH
     return f"{value:.2f} s" if value >= 1.0 else f"{1000.0 * value:.1f} ms"
@@ -172,7 +172,7 @@ def p_value(value: float | None) -> str:
 
 
 def between(values: Sequence[float | None]) -> str:
-    """Write the range of values, shares, as text: `87%` or `91 to 95%`."""
+    """Write the range of shares (numbers or None) as text: `87%` or `91 to 95%`."""
     ends = sorted((points(value, 0) for value in values if value is not None), key=float)
     if not ends:
         return "an unknown share"
@@ -180,6 +180,6 @@ def between(values: Sequence[float | None]) -> str:
 
 
 def shortened(name: str, width: int) -> str:
-    """Cut a name to a width in its middle, since beginnings and ends tell judges apart."""
+    """Cut a name's text to a width in its middle, since beginnings and ends tell judges apart."""
     half = (width - 1) // 2
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"

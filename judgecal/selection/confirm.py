@@ -55,7 +55,7 @@ class Confirmed:
 
     @classmethod
     def from_table(cls, look: Look, table: AgreementTable, column: Verdicts) -> Confirmed:
-        """Return Confirmed, calibrated and raw, of a judge's Verdicts on an AgreementTable under a Look."""
+        """Make Confirmed from a Look, an AgreementTable of test items and a judge's Verdicts on them."""
         calibration, agreements = calibrate(table, column), table.agreements(column)
         through = table.through(calibration, column)
         return cls(look, table, column, agreements["as_wrong"], agreements["agreement"], calibration, through)
@@ -66,7 +66,7 @@ class Confirmed:
         return sum(map(is_lost, self.column.rows))
 
     def decided_by(self, metric: str) -> Estimate:
-        """The estimate of a metric on test, through the map where the metric asks for it and there is one."""
+        """Return the Estimate on test of the metric so named, through the map where the metric asks so."""
         through = self.calibrated if metric_facts(metric).calibrated else {}
         return through.get(metric, self.estimates[metric])
 
@@ -77,7 +77,7 @@ def is_lost(row: Judgement) -> bool:
 
 
 def calibrate(test: AgreementTable, column: Verdicts) -> Calibration | None:
-    """Fit a judge's Calibration by Verdicts on train and dev of a test's AgreementTable; else None."""
+    """Fit a Calibration on train and dev, given an AgreementTable of test and a judge's Verdicts; or None."""
     gold, judged = test.gold, {row.item_id for row in column.rows}
     items = tuple(
         item
@@ -105,7 +105,7 @@ def check_choice(
     n_judges: int,
     caps: Caps,
 ) -> Upheld:
-    """Return the Upheld of a MeasuredJudge, Confirmed on test, against what chose it (a table) and Caps."""
+    """Return Upheld: MeasuredJudge, Confirmed, AgreementTable that chose, metric, n_judges and Caps."""
     problems, test = [], confirmed.table
 
     def figure(value: float | None, by: str) -> str:
@@ -168,7 +168,7 @@ def check_choice(
 
 
 def shown_above_floor(test: AgreementTable, estimate: Estimate, metric: str) -> bool:
-    """Return whether an Estimate of a metric lies above the best constant of an AgreementTable (test)."""
+    """Return whether, on an AgreementTable, an Estimate of the metric so named beats the best constant."""
     floor = constant_entry(test, [metric]).as_wrong[metric].value
     if estimate.low is None or estimate.high is None or floor is None:
         return False
@@ -187,7 +187,7 @@ def lock_judge(
     budget: Budget,
     workspace: Workspace,
 ) -> tuple[Lock, Sequence[Judgement]]:
-    """Lock a Confirmed Judge in a folder of a Workspace after noise calls within a Budget: a Lock, rows.
+    """Lock Judge (Confirmed, metric, margin, on test?, folder, RunOptions, Budget, Workspace): Lock, rows.
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
     noise.
@@ -247,7 +247,7 @@ def lock_judge(
 
 
 def whole_calls(column: Verdicts, called: AgreementTable) -> dict[str, tuple[Label | None, ...]]:
-    """Return item id -> Labels of a judge's Verdicts over an AgreementTable, of repeats without loss."""
+    """Return item id -> tuple of Labels, of repeats without loss, from Verdicts and an AgreementTable."""
     lost = {row.repeat for row in column.rows if is_lost(row)}
     whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
     verdicts = zip(called.items, as_lists(called.verdicts(column)), strict=True)
@@ -260,7 +260,7 @@ def measured_again(folder: Path, options: RunOptions) -> bool:
 
 
 def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:
-    """Measure the Noise of repeated Verdicts on an AgreementTable, through the Calibration if any."""
+    """Measure Noise from repeated Verdicts, an AgreementTable of their items and a Calibration or None."""
     people, verdicts, scale = called.gold.scale, called.verdicts(column), column.scale
     if calibration is not None:
         verdicts, scale = calibration.mapped(verdicts), people

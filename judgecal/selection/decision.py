@@ -94,7 +94,7 @@ class Caps:
             raise InputError(f"--max-usd-per-1k must be 0 or more and finite, found {usd:g}")
 
     def config(self) -> dict[str, Any]:
-        """Return the caps as a dict for a configuration."""
+        """Return the caps as a dict of plain values for a configuration."""
         return {
             "max_usd_per_1k": self.usd_per_1k,
             "max_broken": ",".join(f"{name}={100 * most:g}" for name, most in self.broken.items()),
@@ -103,7 +103,7 @@ class Caps:
         }
 
     def over(self, judge: MeasuredJudge) -> str | None:
-        """Say why a MeasuredJudge is left out, every cap in one sentence; None where it is within them."""
+        """Say in a sentence why a MeasuredJudge exceeds the own caps; None where it is within them."""
         reasons, usd, cap = [], judge.usd_per_1k, self.usd_per_1k
         if cap is not None and usd is None:
             reasons.append(f"nobody knows its cost, and the cap is {cap:g} USD per 1,000 judgements")
@@ -116,13 +116,13 @@ class Caps:
         return "; ".join(reasons) or None
 
     def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
-        """Return family -> share broken, an Estimate, of a MeasuredJudge's probes that have a cap."""
+        """Return family -> Estimate of the share broken, from a MeasuredJudge, for own capped families."""
         probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
         named = [name for name in self.broken if probes and probes.answers(name)]
         return {name: probes.broken(name, level=level) for name in named if probes}
 
     def not_shown(self, judge: MeasuredJudge) -> list[str]:
-        """Return a message for each cap on probes that a MeasuredJudge may exceed for want of probes."""
+        """Return a list of messages: caps on probes that a MeasuredJudge may exceed for want of probes."""
         probed = self.probed(judge)
         highest = {name: probed[name].high if name in probed else None for name in self.broken}
         if self.over(judge) is not None:
@@ -146,7 +146,7 @@ def measure(
     *,
     metrics: Sequence[str] | None = None,
 ) -> list[MeasuredJudge]:
-    """Return the MeasuredJudge of each judge of a StoredExperiment, on the items of an AgreementTable.
+    """Return a list of MeasuredJudges, from a StoredExperiment and an AgreementTable of the items to use.
 
     A model is priced as the experiment's configuration says; a judge that is free by its kind (local, or the
     embedded model) is so recorded or called.
@@ -193,7 +193,7 @@ class CheapestWithin:
 
 
 def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> CheapestWithin:
-    """Return CheapestWithin: the cheapest MeasuredJudge whose Losses stay under the margin in a metric.
+    """Return CheapestWithin, from MeasuredJudges, their Losses, the margin allowed and a metric's name.
 
     Of equally cheap ones the quickest, then the better one, then by name: where neither cost nor latency is
     known, as of recorded judgements, nothing speaks for any but the best. Where none is shown to, the judge
@@ -297,7 +297,7 @@ class OpenChoice:
         return next(measured for measured in self.measured if measured.judge == judge)
 
     def not_above(self, judge: str) -> str | None:
-        """Why a judge is not shown to beat the best constant; None where it is, or where nobody asked."""
+        """Say why a judge, by its name, is not shown to beat the best constant; None where it is."""
         floor = self.floors.get(judge)
         if floor is not None and not self.measured_judge(judge).entry.n:
             return "it gave no verdict on any item"
@@ -322,7 +322,7 @@ def decide(
     margin: float,
     caps: Caps,
 ) -> OpenChoice:
-    """Return the OpenChoice among MeasuredJudges of a StoredExperiment's AgreementTable, by metric and Caps.
+    """Return OpenChoice: StoredExperiment, AgreementTable, MeasuredJudges, metric's name, margin and Caps.
 
     A price that is not known ranks as the dearest; a free judge is known to cost nothing by its kind.
     """
@@ -459,7 +459,7 @@ class Evidence:
 def decide_on_judges(
     workspace: Workspace, stored: StoredExperiment, *, margin: float, result: AgreementResult
 ) -> Evidence:
-    """Gather the Evidence on a StoredExperiment of a Workspace and its AgreementResult, at a margin.
+    """Gather Evidence from a Workspace, a StoredExperiment, a margin and an AgreementResult.
 
     Judges are held against each other on the items that may choose (train and dev), as `select` does; where
     the experiment holds test items alone, on those, and then nobody is chosen. Counts and tables are over all

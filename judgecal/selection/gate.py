@@ -228,7 +228,7 @@ class Gate:
         return Verdicts(self.judge.name, item_scale(self.judge), rows)
 
     def both_times(self, passes: Passes) -> LockedAndCurrent:
-        """Return LockedAndCurrent: the verdicts of Passes beside the locked ones."""
+        """Return LockedAndCurrent: the verdicts of the Passes given beside the gate's own locked ones."""
         column = Verdicts.from_calls(self.judge, passes.rows)
         return LockedAndCurrent(
             labels=[self.gold.labels[item.item_id] for item in self.items],
@@ -270,7 +270,7 @@ def plan_gate(
     trust_lock: bool = False,
     probes: bool = False,
 ) -> Gate:
-    """Set up the Gate of a Lock that was read from a path of a Workspace; nothing is written.
+    """Set up a Gate from a Workspace, a Lock and the path that it was read from; nothing is written.
 
     `margin` is the lock's where not given, `budget_usd` is for all passes, and `out` is its slug to go on
     with, or a name of one's own. `trust_lock` is as `Lock.runnable` has it. Everything that is not as it was
@@ -480,7 +480,7 @@ def gate(
     probes: bool = False,
     workspace: str | Path | None = None,
 ) -> GateResult:
-    """Return the GateResult of a lock: has its judge drifted? Its items are judged again, by calls.
+    """Return a GateResult, given the path of a lock: has its judge drifted? Its items are judged again.
 
     Args:
         lock: the judge.lock.json of select.

@@ -115,7 +115,7 @@ class LockedJudge(_Closed):
 
     @classmethod
     def from_judge(cls, judge: Judge, workspace: Workspace, *, model_id: str | None = None) -> LockedJudge:
-        """Describe a Judge of a workspace as a LockedJudge; refused where that would not bring it back."""
+        """Make a LockedJudge from a Judge and its Workspace; refused where that would not bring it back."""
         signature, model, program = judge.signature, judge.model, None
         if (slug := JudgeName.parse(judge.name).program) is not None:
             folder = Path(slug) if Path(slug).is_dir() else workspace.experiments / slug
@@ -141,7 +141,7 @@ class LockedJudge(_Closed):
         return locked
 
     def runnable(self, workspace: Workspace, *, trust_lock: bool = False) -> Judge:
-        """The judge, as it was locked, asked in as many orders; endpoint, key and price are the workspace's.
+        """Return the Judge, as locked, in a Workspace, which gives endpoint, key and price.
 
         Only code of the workspace runs: its signature or function must be what was locked. With `trust_lock`
         the lock's own text of a signature runs where the workspace has another or none. Refused as well: the
@@ -275,7 +275,7 @@ class Lock(LockedJudge):
         return self.calls.get(item_id) or (self.verdicts[item_id],)
 
     def require_gold(self, gold: GoldSet) -> None:
-        """Refuse a gold set whose content is not that of the lock."""
+        """Refuse a GoldSet, by an error, whose content is not that of the own lock; returns nothing."""
         if gold.sha256 != self.gold.sha256:
             raise InputError(
                 f"gold set {gold.name} has sha256 {gold.sha256[:12]}, and {self.judge} was locked on "
@@ -290,7 +290,7 @@ def answer_settings(model: ModelSpec) -> dict[str, Any]:
 
 
 def reply_fingerprint(judge: Judge) -> str:
-    """16 hex digits over what makes a judge's verdicts: of a prompt the model, its settings and messages.
+    """Return 16 hex digits, a text, over what makes a Judge's verdicts: model, settings and messages.
 
     `PromptJudge.fingerprint` also holds endpoint and price, as a journal's key must; a lock moves between
     both.
@@ -306,13 +306,13 @@ def model_ids(rows: Iterable[Judgement]) -> list[str]:
 
 
 def versions() -> dict[str, str]:
-    """The versions of judgecal, python and the libraries that make the prompt, by name."""
+    """Return a dict, name -> version, of judgecal, python and the libraries that make the prompt."""
     libraries = {name: importlib.metadata.version(name) for name in _LIBRARIES}
     return {"judgecal": __version__, "python": platform.python_version(), **libraries}
 
 
 def write_lock(path: Path, lock: Lock) -> None:
-    """Write a lock to a path in one step, so that no reader meets half of it; equal locks give equal bytes.
+    """Write to a path a Lock, in a single step, so that no reader meets half of it.
 
     Raises OSError: the folder cannot be written to.
     """
@@ -321,7 +321,7 @@ def write_lock(path: Path, lock: Lock) -> None:
 
 
 def lock_problems(path: Path, *, replace: bool) -> list[str]:
-    """Return a message for each reason why no lock can be written to a path, unless it may `replace`."""
+    """Return a list of messages on why no lock can be written to a path, given whether it may `replace`."""
     if path.is_dir():
         return [f"--output {path} is a folder: name a file"]
     if path.exists() and not replace:
@@ -330,7 +330,7 @@ def lock_problems(path: Path, *, replace: bool) -> list[str]:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a lock from a path; refused where its content was changed or its schema is another."""
+    """Read a Lock from a path; refused where its content was changed or its schema is another."""
     if not path.exists():
         raise no_such_lock(path)
     table = read_json(path, absent="there is no lock here")
@@ -351,7 +351,7 @@ def load_lock(path: Path) -> Lock:
 
 
 def check_name(name: str, where: str) -> None:
-    """Refuse a name in a lock that could lead out of its folder; `where` is said in the message.
+    """Refuse a name that could lead out of its folder; a second text, `where`, begins the error message.
 
     Empty, longer than 200 characters, absolute, with a drive or a `..`, or ending in `.py`.
     """

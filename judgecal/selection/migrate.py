@@ -128,7 +128,7 @@ class MigrateResult(Result):
     go_on: str | None = None  # the command that goes on where calls were lost
 
     def as_json(self) -> dict[str, Any]:
-        """The contract's object, with what the rows say at its top."""
+        """Return own fields as a dict, the contract's object, with those of the rows at its top."""
         of_rows = {} if self.on_rows is None else as_plain(self.on_rows)
         return {**Result.as_json(self), **{name: of_rows.get(name) for name in ("differ", "labels_needed")}}
 
@@ -528,7 +528,7 @@ def migrate(
     trust_lock: bool = False,
     workspace: str | Path | None = None,
 ) -> MigrateResult:
-    """Decide whether the judge `to` may replace a lock's judge: a MigrateResult, by calls and a look at test.
+    """Return a MigrateResult, given a lock's path and the name `to` of the judge that may replace it.
 
     Args:
         lock: the judge.lock.json of select.

@@ -23,7 +23,7 @@ _MOST_WORDS = 50  # that shares are given of; a judge with more of them gives te
 
 
 def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
-    """Return Estimates of sensitivity and specificity among those of agreement on people's Scale, or None."""
+    """Return (sensitivity, specificity), Estimates or None, from people's Scale and metric -> Estimate."""
     if people.kind != "binary" and people.pass_at is None:
         return None, None
     at = "" if people.kind == "binary" else f"@{people.pass_at:g}"
@@ -31,7 +31,7 @@ def class_rates(people: Scale, agreement: Mapping[str, Estimate]) -> tuple[Estim
 
 
 def at_chance(people: Scale, agreement: Mapping[str, Estimate]) -> str | None:
-    """Say why agreement Estimates on people's Scale are no better than a coin's (tpr + tnr <= 1), else None.
+    """Say why a judge is no better than a coin, from people's Scale and metric -> Estimate; else None.
 
     None where it was seen to do better, or where either rate is not known.
     """
@@ -59,7 +59,7 @@ class PassRule:
 
     @classmethod
     def for_scale(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:
-        """Return the PassRule for verdicts on a judge's Scale, cut at the pass mark of a LockedGold."""
+        """Make a PassRule from a LockedGold, with people's pass mark, and the Scale of a judge's verdicts."""
         common = common_scale(gold.people, judge)
         mark = common.low + common.span / 2.0 if common.kind == "binary" else common.pass_at
         return cls(gold.people, judge, common, mark, calibration)
@@ -86,7 +86,7 @@ class PassRule:
     # --- one verdict
 
     def passes(self, verdict: Label | None, *, raw: bool = False) -> bool | None:
-        """Return whether a verdict (Label) passes, or would before the map (`raw`); None where unknown."""
+        """Return whether a verdict (Label or None) passes, a bool; None where unknown; `raw`: unmapped."""
         if verdict is None or self.mark is None:
             return None
         if raw or self.calibration is None:
@@ -98,7 +98,7 @@ class PassRule:
         return None if label is None or self.mark is None else label >= self._people_mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
-        """Return a verdict (Label) as a number on people's scale; None without one or a needed map."""
+        """Return a verdict (Label or None) as a float on people's scale; None without it or a needed map."""
         if self.calibration is not None:
             return self.calibration.apply(verdict)
         if verdict is None or not self.judge.kind == self.people.kind == "binary":
@@ -108,14 +108,14 @@ class PassRule:
     # --- many verdicts, NaN where there is none
 
     def mapped(self, verdicts: Floats, *, raw: bool = False) -> Floats:
-        """Verdicts through the judge's map; `raw`, or where it has none, as they are on the common scale."""
+        """Return an array of verdicts through the own map; `raw` or without a map: on the common scale."""
         if self.calibration is not None and not raw:
             return self.calibration.mapped(verdicts)
         moved: Any = onto(self.common, self.judge, verdicts)  # type: ignore[arg-type]
         return np.asarray(moved, dtype=np.float64)
 
     def passed(self, verdicts: Floats, *, raw: bool = False) -> Floats:
-        """1 where a verdict passes and 0 where it fails, NaN without a verdict or a mark."""
+        """Return an array for an array of verdicts: 1 passes, 0 fails, NaN without a verdict or a mark."""
         if self.mark is None:
             return np.full(len(verdicts), np.nan)
         mark = self.mark if raw or self.calibration is None else self._people_mark
@@ -138,7 +138,7 @@ class PassRule:
 def word_shares(
     words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str], *, level: float = 0.95
 ) -> dict[str, Estimate]:
-    """Return category -> share, an Estimate, of the rows' words by groups, the commonest first.
+    """Return word -> Estimate of its share, from each row's word or None, each row's group, categories.
 
     Args:
         words: of each row its word, None without one.
@@ -160,7 +160,7 @@ def flip_rate(
     *,
     level: float = 0.95,
 ) -> Estimate:
-    """Estimate the share of pairs of calls (Labels, by groups) that differ by two PassRules.
+    """Estimate the share that flips: two PassRules, calls (Labels of each item, twice), items' groups.
 
     Args:
         rules: of the judge before and after.

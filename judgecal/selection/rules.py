@@ -63,7 +63,7 @@ class LockedAndCurrent:
         return self.passes > 1 and all(len(set(row)) == 1 for row in self.now)
 
     def calibrated(self) -> LockedAndCurrent:
-        """Both judgings through the lock's map, on the people's scale; as they are where there is no map."""
+        """Return LockedAndCurrent with own judgings through the lock's map; as they are without a map."""
         if self.calibrate is None:
             return self
         then, now = ([[*map(self.calibrate, row)] for row in rows] for rows in (self.then, self.now))
@@ -126,7 +126,7 @@ class GateRule:
         refuse(problems)
 
     def state(self, two: LockedAndCurrent, *, last: bool) -> GateState:
-        """Decide by LockedAndCurrent judgings, as a GateState; `last` where no further pass can be had."""
+        """Return a GateState decided from LockedAndCurrent and `last`: no further pass can be had."""
         decided, people, groups, level = two.calibrated(), two.people, two.groups, self.level
         comparison = compare(
             two.labels,
@@ -258,14 +258,14 @@ class MigrationItems:
     scales: tuple[Scale, Scale]  # of the old judge's verdicts, and of the new one's
 
     def compared(self, *, people: Scale, metric: str, level: float, seed: int = 0) -> PairComparison:
-        """Return the PairComparison, new judge less old, in a metric on people's Scale at a level."""
+        """Return a PairComparison, new judge less old, from people's Scale, a metric and a level."""
         b_scale, a_scale = self.scales
         shared: dict[str, Any] = {"groups": self.groups, "level": level, "seed": seed, "calibrate": False}
         shared |= {"scale": people, "a_scale": a_scale, "b_scale": b_scale, "metric": metric, "n_perm": 1}
         return compare(self.labels, self.new, self.old, **shared)
 
     def losses(self, *, people: Scale, metric: str, margin: float, level: float, seed: int = 0) -> Losses:
-        """Return the Losses of each judge against the other in a metric, on people's Scale, margin, level."""
+        """Return these judges' Losses against each other, from people's Scale, metric, margin and level."""
         return losses_against_best(
             self.labels,
             {"old": self.old, "new": self.new},
@@ -302,7 +302,7 @@ def migration(
     level: float,
     seed: int = 0,
 ) -> MigrationDecision:
-    """Return the MigrationDecision by MigrationItems of test and others, on people's Scale in a metric.
+    """Return a MigrationDecision on test and other MigrationItems, people's Scale, metric, margin, level.
 
     Args:
         others: the items outside test that may pass it; None where there are none.
@@ -353,7 +353,7 @@ def migration(
 
 
 def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) -> MigrationDecision:
-    """Return the inconclusive MigrationDecision in a metric, test unread, from MigrationItems if any."""
+    """Return an inconclusive MigrationDecision, from open MigrationItems or None, and a metric's name."""
     reason = "the rows decide, so we did not look at test"
     none = PairedDifference(Estimate(None, reason=reason), None)
     test = PairComparison(
@@ -364,7 +364,7 @@ def undecided(on_open: MigrationItems | None, *, metric: str, **options: Any) ->
 
 
 def error_of(compared: PairComparison) -> float | None:
-    """Return the standard error of a PairComparison's difference, a number; None without an interval."""
+    """Return the standard error, a float, of a PairComparison's difference; None without an interval."""
     low, high, planned = compared.difference.low, compared.difference.high, compared.planned
     if low is None or high is None or planned is None:
         return None

@@ -165,7 +165,7 @@ class SelectRun(SelectRequest):
         ])  # fmt: skip
 
     def run(self) -> SelectResult:
-        """Choose on open items, confirm on test, write the lock where there is one: a SelectResult."""
+        """Choose on open items, confirm on test, write the lock, if any, and return the SelectResult."""
         decided = self.decide()
         open_experiment(self.experiment)
         if decided.choice is None:
@@ -249,7 +249,7 @@ def select(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> SelectResult:
-    """Choose the cheapest judge of an experiment within a margin, confirm and lock it: a SelectResult.
+    """Choose an experiment's cheapest judge within a margin, confirm and lock it; return a SelectResult.
 
     Calls the chosen judge on the items of test, and again for its noise: this costs calls, and is a look at
     test.

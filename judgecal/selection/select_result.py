@@ -208,7 +208,7 @@ def select_result(
     usd: float = 0.0,
     held: Upheld | None = None,
 ) -> SelectResult:
-    """Return the SelectResult of a SelectRequest, from its OpenChoice, and what test confirmed.
+    """Return the SelectResult from a SelectRequest (the run) and its OpenChoice, with what test confirmed.
 
     `noise_rows`: the calls at lock time; `held`: what test says of the choice, None where no item is left to
     say it, or calls lack.

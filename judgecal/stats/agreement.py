@@ -36,7 +36,7 @@ class Estimates(dict[str, Estimate], Result):
     """Estimates by their names, the one to look at first leading."""
 
     def frame(self) -> Any:
-        """A `polars.DataFrame`, a row an estimate."""
+        """Return these Estimates as a `polars.DataFrame`, a row an estimate."""
         import polars
 
         rows = [{"number": name, **value.as_json()} for name, value in self.items()]
@@ -60,7 +60,7 @@ class Agreement(Estimates):
         self.metric, self.decides, self.calibrated = metric, decides, calibrated
 
     def as_json(self) -> dict[str, Any]:
-        """The metrics under `agreement`, and what decides."""
+        """Return a JSON dict of these results: the metrics under `agreement`, and what decides."""
         return {
             "metric": self.metric,
             "calibrated": self.calibrated,
@@ -82,7 +82,7 @@ def agreement(
     unscored: Unscored = "drop",
     weights: Floats | None = None,
 ) -> dict[str, Estimate]:
-    """Return metric name -> Estimate of a judge's agreement with people's gold labels on a Scale.
+    """Return metric name -> Estimate, from people's gold labels, a judge's labels and a Scale.
 
     Repeats: a metric is taken in each repeat and averaged, so it is the agreement of a single call; a repeat
     in which it is undefined is left out. Intervals are by group over that average.
@@ -134,7 +134,7 @@ def prepare(
     unscored: Unscored,
     weights: Floats | None = None,
 ) -> Sample:
-    """Read gold labels and a judge's labels into a Sample on their common Scale, by groups and `unscored`."""
+    """Make a Sample of gold labels, judge labels, people's Scale, judge's Scale, groups and `unscored`."""
     judge = people if judge_scale is None else as_scale(judge_scale)
     gold, verdicts, words = read_both(gold_labels, judge_labels, people=people, judge=judge)
     return build(
@@ -150,7 +150,7 @@ def prepare(
 
 
 def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
-    """Return the terms of a metric on a Sample, taken at its mark or not, or the reason why it has none."""
+    """Return the Terms of a Metric on a Sample, at its mark or not (a flag); a text why it has none."""
     if sample.n_expected == 0:
         return "no labelled items"
     if len(sample.gold) == 0:
@@ -160,7 +160,7 @@ def terms_of(metric: Metric, sample: Sample, at_mark: bool) -> Terms:
 
 
 def estimate(metric: Metric, terms: Terms, sample: Sample, *, level: float, seed: int) -> Estimate:
-    """Estimate a Metric on a Sample from its Terms, at a level with a seed; without a value, the reason.
+    """Return an Estimate from a Metric, its Terms, a Sample, a level and a seed; or the reason for none.
 
     `sample` is the one that the terms are of: at its mark where they are.
     """
@@ -194,7 +194,7 @@ def _estimate_mean(metric: Metric, means: Means, sample: Sample, *, level: float
 
 
 def no_interval(metric: Metric, sample: Sample, n_groups: int, *, of_spread: bool) -> str | None:
-    """Return why a Metric on a Sample (n_groups, of spread or not) has no interval; None where it has.
+    """Return why no interval is given, from a Metric, a Sample, n_groups and flag `of_spread`, or None.
 
     In a small sample whose labels all lie in one third of the scale, those that would set the spread are
     missing, and every interval is too short.
@@ -257,20 +257,20 @@ def _with(blank: Estimate, value: float, interval: Interval, *, repeats: Bools) 
 
 
 def pseudo_values(value: float, without: Floats) -> Floats:
-    """The jackknife's G pseudo-values, from the value and those without each group; they sum to the value."""
+    """Return the jackknife's G pseudo-values, an array, from a value and an array without each group."""
     n_groups = len(without)
     parts: Floats = value / n_groups + (n_groups - 1.0) / n_groups * (without.mean() - without)
     return parts
 
 
 def parts_of_mean(linear: LinearMean) -> Floats:
-    """G parts that sum to a linearised mean."""
+    """Return an array of G parts, a group each, that sum to the value of a LinearMean."""
     parts: Floats = (linear.influence + linear.ratios * linear.share) @ linear.weights
     return parts
 
 
 def jackknifed(statistic: Statistic) -> tuple[float, Floats] | None:
-    """Return a statistic's value and G values without each group, repeats averaged; None if undefined."""
+    """Return (value, array without each group) of a Statistic, repeats averaged; None if undefined."""
     values = statistic.values()
     repeats = np.isfinite(values)
     if not repeats.any():

@@ -70,13 +70,13 @@ class Calibration:
         return None if verdict is None else self.values[bisect_right(self.cuts, float(verdict))]
 
     def mapped(self, verdicts: Floats) -> Floats:
-        """The labels of verdicts; NaN stays NaN."""
+        """Return the labels, an array, to which this map takes an array of verdicts; NaN stays NaN."""
         labels = np.array(self.values)[np.searchsorted(np.array(self.cuts), verdicts, side="right")]
         return np.where(np.isnan(verdicts), np.nan, labels)
 
 
 def mappable(people: Scale, judge: Scale) -> bool:
-    """Return whether a judge's verdicts may mean other labels of people than they say, by the two scales.
+    """Return whether verdicts may mean other labels than they say, by people's Scale and a judge's Scale.
 
     Raises InputError: they share no order.
     """
@@ -93,7 +93,7 @@ def fit_calibration(
     groups: Iterable[Hashable] | None = None,
     fitted_on: str = "",
 ) -> Calibration | None:
-    """Fit the Calibration of a judge's labels to gold labels on people's Scale; None without a map.
+    """Fit a Calibration (None without a map), from gold labels, judge labels and people's Scale.
 
     None where there is nothing to map (`mappable`), or no item has both. Arguments and errors as in
     `agreement`.
@@ -116,7 +116,7 @@ def cross_fit(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> CrossFit | None:
-    """Return the CrossFit of a judge's labels to gold labels on a Scale, by tenths of the questions.
+    """Return a CrossFit by tenths of the questions, or None, from gold labels, judge labels and a Scale.
 
     Two judges that differ by a strictly monotone rescaling have the same verdicts through them. An unscored
     verdict is NaN. `seed` is of the parts; the others as in `agreement`, with its errors (`weights` have a
@@ -150,12 +150,12 @@ class DecidingVerdicts(Generic[_Name]):
         *,
         scale: Scale,
     ) -> DecidingVerdicts[_Name]:
-        """Return DecidingVerdicts of judges' verdicts, scales and CrossFits (name -> each) on a Scale."""
+        """Make DecidingVerdicts, from dicts by name of verdicts, of Scales and of CrossFits, and a Scale."""
         mapped = {name: fit.verdicts for name, fit in fits.items()}
         return cls({**verdicts, **mapped}, {**scales, **dict.fromkeys(mapped, scale)}, fits)
 
     def error_of_fit(self, a: _Name, b: _Name | None = None) -> tuple[float, float]:
-        """Return standard error and degrees of freedom of a difference that stem from maps of judges a and b.
+        """Return (standard error, df) that judge a's map, by name, adds, or that of a difference a - b.
 
         Without the second judge, that of one against what needs no map.
 
@@ -176,7 +176,7 @@ def calibrated(
     mapped: bool = True,
     weights: Floats | None = None,
 ) -> DecidingVerdicts[_Name]:
-    """Return judges' DecidingVerdicts: labels by name, mapped to gold labels on a Scale by groups."""
+    """Make DecidingVerdicts from gold labels, labels by judge, people's Scale, Scale by judge, and groups."""
     before, fits = {name: scales.get(name, scale) for name in judges}, dict[_Name, CrossFit]()
     shared: dict[str, Any] = {"scale": scale, "groups": groups, "weights": weights}
     for name, rows in judges.items() if mapped else ():
@@ -207,7 +207,7 @@ def calibrated_difference(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Estimate a - b on `test` PairedLabels, each mapped on `fit` PairedLabels to a Scale.
+    """Return the Estimate of a - b, from PairedLabels to fit maps, PairedLabels to test on, and a Scale.
 
     `fit` holds no question of `test` (train and dev, where test decides). Pairs unscored in `fit` are left
     out; in `test` they count as farthest. `seed` is of what the comparison draws.
@@ -385,7 +385,7 @@ class _Steps:
 
 
 def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
-    """Return each item's part of `FOLDS`, by gold labels, groups and a seed; None below ten groups."""
+    """Return each item's fold, an array, from gold labels, groups and a seed; None below ten groups."""
     labelled = np.unique(groups[~np.isnan(gold)])
     if len(labelled) < MIN_GROUPS:
         return None
@@ -395,7 +395,7 @@ def fold_numbers(gold: Floats, groups: Ints, seed: int) -> Ints | None:
 
 
 def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
-    """Spread an array of weights over neighbouring ranks; `n`: how often each verdict was given."""
+    """Return weights, an array, spread over neighbouring ranks, from them and `n`, counts of each verdict."""
     rank = (np.cumsum(n) - n / 2.0) / n.sum()
     kernel = np.exp(-0.5 * ((rank[:, None] - rank) / width) ** 2)
     spread: Floats = (kernel / kernel.sum(axis=0)) @ weighed
@@ -403,8 +403,8 @@ def smoothed(weighed: Floats, n: Floats, *, width: float = _WIDTH) -> Floats:
 
 
 def best_cuts(above: Floats, below: Floats) -> Ints:
-    """Return a map's cuts of least absolute error, an array, from the weights of labels above and below. Both
-    are m verdicts x t steps.
+    """Return the cuts of least absolute error, by two arrays, weights of labels above and of those below.
+    Both are m verdicts x t steps.
 
     That error is a sum over the steps of what lies on the wrong side of each, so each cut has its own least
     error (isotonic regression by thresholds: Chakravarti 1989). The lowest best cuts never fall from step to
@@ -444,7 +444,7 @@ def cross_fitted_probabilities(
     seed: int = 0,
     weights: Floats | None = None,
 ) -> Floats | None:
-    """Return graded judge labels on binary gold labels, two scales, as percentages of right, n x R. Each
+    """Return percentages n x R from binary gold labels, graded judge labels, and each side's Scale. Each
     item's is from the other questions.
 
     Two judges that differ by a strictly increasing rescaling have the same; all verdicts alike have the base

@@ -49,7 +49,7 @@ def values_panel(sample: Sample) -> Floats:
 
 
 def counts_of(codes: Floats, n_categories: int) -> Floats:
-    """Count how many raters chose each category, from category codes: n x R x q."""
+    """Count raters by category, an array n x R x q, from an array of category codes and n_categories."""
     indicator = np.eye(n_categories + 1)[:, :n_categories]
     chosen = np.where(np.isnan(codes), float(n_categories), codes).astype(np.int64)
     total = indicator[chosen[..., 0]]
@@ -59,7 +59,7 @@ def counts_of(codes: Floats, n_categories: int) -> Floats:
 
 
 def enough(panel: Floats) -> Bools:
-    """Return which items of a panel have two ratings or more: n x R, true or false."""
+    """Return which items of a panel, an array of ratings, have two or more: booleans, n x R."""
     paired: Bools = (~np.isnan(panel)).sum(axis=2) >= 2
     return paired
 
@@ -69,7 +69,7 @@ def _two_raters(gold: Floats, verdicts: Floats) -> Floats:
 
 
 def kappa(sample: Sample) -> Totals | str:
-    """Cohen's kappa of a Sample, as Totals, -1..1: 1 - sum(w O) / sum(w E), w = 1 off the diagonal.
+    """Return the Totals of a Sample for Cohen's kappa, -1..1: 1 - sum(w O) / sum(w E), w = 1 off diagonal.
 
     Undefined where no disagreement is expected (both raters constant and equal). Source: Cohen (1960).
     """
@@ -85,7 +85,7 @@ def kappa_quadratic(sample: Sample) -> Totals | str:
 
 
 def scott_pi(sample: Sample) -> Totals | str:
-    """Scott's pi of a Sample, as Totals, -1..1: kappa where both raters use the categories equally often.
+    """Return the Totals of a Sample for Scott's pi, -1..1: kappa where raters use categories alike.
 
     Undefined where both are constant and equal. Source: Scott (1955).
     """
@@ -93,7 +93,7 @@ def scott_pi(sample: Sample) -> Totals | str:
 
 
 def gwet_ac1(sample: Sample) -> Totals | str:
-    """Gwet's AC1 of a Sample, as Totals: chance agreement is sum p_c (1 - p_c) / (q - 1), q categories.
+    """Return the Totals of a Sample for Gwet's AC1; chance is sum p_c (1 - p_c) / (q - 1), q categories.
 
     Stays high where one category is rare, and may lie far above 0 for a constant judge: never a gate alone.
     Source: Gwet (2008).
@@ -109,7 +109,7 @@ def gwet_ac1(sample: Sample) -> Totals | str:
 
 
 def mcc(sample: Sample) -> Totals | str:
-    """Matthews' correlation of pass and fail in a Sample, as Totals; undefined where a side is constant.
+    """Return the Totals of a Sample for Matthews' correlation of pass and fail; a text where undefined.
 
     (n tp - passed by label * passed by verdict) / root of the product of all four margins.
     Source: Matthews (1975).
@@ -186,7 +186,7 @@ def krippendorff_alpha(sample: Sample) -> Totals | Tables:
 
 
 def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
-    """Nominal alpha of a panel's category codes (n x R x k, NaN where missing) in a Sample, as Totals."""
+    """Return the Totals for nominal alpha, from category codes (n x R x k), n_categories and a Sample."""
     paired = enough(codes)
     counts = np.where(paired[..., None], counts_of(codes, n_categories), 0.0)
     m = counts.sum(axis=2)
@@ -202,7 +202,7 @@ def nominal_alpha(codes: Floats, n_categories: int, sample: Sample) -> Totals:
 
 
 def interval_alpha(values: Floats, sample: Sample) -> Totals:
-    """Return the Totals for interval alpha of a panel's values (n x R x k, NaN missing) in a Sample.
+    """Return the Totals for interval alpha, from a panel's values (n x R x k, NaN missing) and a Sample.
 
     The differences of an item's m ratings come from their sums: sum over pairs (x - y)^2 = m sum x^2 - (sum
     x)^2.
@@ -225,7 +225,7 @@ def interval_alpha(values: Floats, sample: Sample) -> Totals:
 
 
 def ordinal_alpha(values: Floats, sample: Sample) -> Tables:
-    """Ordinal alpha of a panel's values (n x R x k, NaN where missing) in a Sample, as Tables: by ranks.
+    """Return the Tables for ordinal alpha, from a panel's values (n x R x k, NaN missing) and a Sample.
 
     The distance of two values is the number of ratings between them, half of those at either value included:
     the difference of their midranks, squared. Ranks are taken anew in every draw.
@@ -277,7 +277,7 @@ def _of_pairs(cells: Cells, counts: Floats) -> Floats:
 
 
 def icc_2_1(sample: Sample) -> Totals:
-    """ICC(2,1) of a Sample's labels and verdicts, as Totals: two-way random effects, absolute agreement.
+    """Return the Totals of a Sample for ICC(2,1): two-way random effects, absolute agreement.
 
     A constant bias of the judge lowers it. Undefined where all labels and verdicts are equal. See `icc`.
     """
@@ -285,7 +285,7 @@ def icc_2_1(sample: Sample) -> Totals:
 
 
 def icc(values: Floats, sample: Sample) -> Totals:
-    """Return the Totals for ICC(2,1) of a panel's values (n x R x k, NaN missing) in a Sample.
+    """Return the Totals for ICC(2,1), from a panel's values (n x R x k, NaN missing) and a Sample.
 
     (MSR - MSE) / (MSR + (k-1) MSE + k (MSC - MSE) / n), with the mean squares of items, raters and rest.
     Source: Shrout and Fleiss (1979); ICC(A,1) in McGraw and Wong (1996).

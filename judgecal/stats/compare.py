@@ -6,7 +6,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from judgecal.errors import InputError
@@ -50,16 +50,16 @@ class Planned:
     df: float
     n_groups: int
     level: float
-    skewness: float = 0.0  # that of the difference, as in `PairedDifference`
+    skewness: float = field(default=0.0, metadata={"json": False})  # as in `PairedDifference`
 
     def detectable(self, n_groups: int) -> float:
-        """Return the smallest difference that n_groups like these find with 80% power, a number."""
+        """Return the smallest difference, a float, that a number of such groups finds with 80% power."""
         fewer = self.n_groups / n_groups
         error = math.sqrt(self.error**2 * fewer + _COARSE * (self.step * fewer) ** 2)
         return smallest_detectable(error, max(1.0, self.df / fewer), level=self.level)
 
     def groups_for(self, difference: float) -> int | None:
-        """The fewest groups, at least ten, that find such a difference; None where `MOST_GROUPS` do not."""
+        """Return the number of groups, ten or more, that find a difference; None beyond `MOST_GROUPS`."""
         if not difference > 0.0 or self.detectable(MOST_GROUPS) > difference:
             return None
         return bisect.bisect_left(
@@ -106,7 +106,7 @@ def compare(
     calibrate: bool = True,
     weights: Floats | None = None,
 ) -> PairComparison:
-    """Compare judges' a and b labels with gold labels on the same items and Scale: a PairComparison.
+    """Return a PairComparison, from gold labels, labels of judge a, labels of judge b, and a Scale.
 
     By macro_agreement, which is the default, verdicts are compared once calibrated
     (`calibration.cross_fit`), so that the scale that a judge happens to use neither helps nor hurts it;
@@ -154,7 +154,7 @@ def compare_all(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> dict[tuple[str, str], PairComparison]:
-    """Compare every pair of judges with gold labels on a Scale: pair of names -> PairComparison, by Holm.
+    """Return (name, name) -> PairComparison by Holm, from gold labels, labels by judge name, and a Scale.
 
     `judges` are name -> verdicts, `scales` name -> that judge's scale where it is not the people's; the
     others as in `compare`, `weights` as in `agreement`. The smallest detectable differences are those of the

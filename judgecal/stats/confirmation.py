@@ -48,7 +48,7 @@ class Drop:
 
 
 def fall_between(chosen_on: Held, test: Held, *, people: Scale, metric: str, n_judges: int) -> Drop | None:
-    """Return the Drop of a metric from Held items that chose (of n_judges) to Held test on people's Scale.
+    """Return a Drop or None, from Held of choice, Held of test, people's Scale, metric and n_judges.
 
     The two parts share no question, so that the squared errors of both add up. One of k judges may lie
     z(0.005 / k) of these errors below (2.58 for one), allowing for the luck of the winner (Bonferroni).
@@ -79,7 +79,7 @@ class Gains:
     def over(
         cls, before: Held, candidates: Sequence[Held], *, people: Scale, metric: str, of_fit: Sequence[float]
     ) -> Gains | None:
-        """Return the Gains of Held candidates over the Held judge before in a metric, by errors of fit."""
+        """Return Gains or None: a Held before, Held candidates, people's Scale, metric, errors of fit."""
         sides = [_linear(judged, people, metric) for judged in (before, *candidates)]
         if any(side is None for side in sides):
             return None
@@ -89,7 +89,7 @@ class Gains:
 
     @classmethod
     def of_parts(cls, values: Floats, parts: Floats, of_fit: Sequence[float] | None = None) -> Gains:
-        """Gains from their k values and the k x G parts of questions in each gain."""
+        """Make Gains from k values, an array, and the k x G parts of questions in each gain, another."""
         n = parts.shape[1]
         centred = (parts - parts.mean(axis=1, keepdims=True)) * math.sqrt(n / (n - 1.0))
         fits = np.zeros(len(values)) if of_fit is None else np.asarray(of_fit)
@@ -101,13 +101,13 @@ class Gains:
         return cast(Floats, np.hypot(np.sqrt(np.diag(self.covariance)), self.of_fit))
 
     def losses_shown(self, level: float) -> list[bool]:
-        """Return a flag a candidate: its gain is shown to lie below 0 at a level (one-sided t)."""
+        """Return a list of booleans: each gain is shown below 0 at a level, by a t of a single side."""
         reach = float(stdtrit(self.n_groups - 1.0, level))
         shown: list[bool] = (self.values + reach * self.errors < 0.0).tolist()
         return shown
 
     def joined(self, part: Gains, places: Sequence[int], dropped: Sequence[int]) -> Gains:
-        """Return these Gains with a part's, of its places, that were dropped early on.
+        """Join other Gains `part` to these: places of these in it, and places of the dropped there.
 
         Args:
             places: of each of these in `part`.
@@ -125,7 +125,7 @@ class Gains:
         return Gains(values, covariance, fits, self.n_groups)
 
     def by_luck(self, seed: int = 0) -> float:
-        """Return the gain, a number, that the best of equally good candidates shows by luck (`LUCK` point).
+        """Return the gain, a float, that the best of equally good candidates shows by luck (`LUCK`).
 
         Of one candidate that is 0.84 errors by group of the paired gain (by t); of several it is drawn from
         the joint distribution of all gains.

@@ -64,7 +64,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Make Tables of a Sample's labels by verdicts with `combine`; why it is undefined."""
+        """Make Tables of a Sample, from a function `combine` and a text why a value is undefined."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):
@@ -86,7 +86,7 @@ class Tables:
         return self.without(np.arange(self.counts[0].shape[1], dtype=np.int64))
 
     def without(self, block_of: Ints) -> Floats:
-        """Values without each block of groups in turn, by the block of each group: blocks x R.
+        """Return values without each block of groups, blocks x R, from an array, each group's block.
 
         The delete-a-group jackknife. Source: Kott (2001).
         """
@@ -105,7 +105,7 @@ class Tables:
 
 
 def concordance(sample: Sample) -> Totals:
-    """Lin's concordance of a Sample, as Totals, -1..1: 2 s_xy / (s_x + s_y + (mean x - mean y)^2).
+    """Return the Totals of a Sample for Lin's concordance: 2 s_xy / (s_x + s_y + (mean x - mean y)^2).
 
     1 only where verdicts equal labels; correlation without bias or change of scale. Source: Lin (1989).
     """
@@ -118,7 +118,7 @@ def concordance(sample: Sample) -> Totals:
 
 
 def pearson(sample: Sample) -> Totals:
-    """Pearson's correlation of a Sample's labels and verdicts, as Totals, -1..1; blind to bias and scale."""
+    """Return the Totals of a Sample for Pearson's correlation, -1..1; blind to bias and scale."""
 
     def combine(totals: Floats) -> Floats:
         _, _, var_x, var_y, cov = _moments(totals)
@@ -168,7 +168,7 @@ def _correlation(var_x: Floats, var_y: Floats, cov: Floats) -> Floats:
 
 
 def kendall(sample: Sample) -> Tables:
-    """Kendall's tau-b of a Sample, as Tables: (concordant - discordant) / root of the pairs untied on a side.
+    """Return the Tables of a Sample for Kendall's tau-b: (concordant - discordant) / root of untied pairs.
 
     Undefined where labels or verdicts are constant. Source: Kendall (1945).
     """
@@ -176,7 +176,7 @@ def kendall(sample: Sample) -> Tables:
 
 
 def concordance_index(sample: Sample) -> Tables:
-    """Return the Tables of a Sample for the share 0..1 of pairs of items put in the order of labels.
+    """Return the Tables of a Sample for the share, 0..1, of pairs of items in the order of labels.
 
     (D + 1) / 2 with Somers' D of verdicts given labels; of binary labels the area under the ROC curve, for a
     binary judge (tpr + tnr) / 2. Undefined where labels are constant. Source: Somers (1962), Harrell et al.

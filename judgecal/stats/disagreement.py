@@ -43,7 +43,7 @@ _EPS = 1e-12
 
 
 def by_rows(metric: str, scale: Scale) -> bool:
-    """Return whether a loss by a metric on a scale is a mean over rows, so that each row bounds it."""
+    """Return whether a loss is a mean over rows, so that each bounds it, from a metric's name and a Scale."""
     if not scale.numeric:
         return False
     return metric in (*MACRO, "mean_agreement") or (metric == "accuracy" and scale.kind == "binary")
@@ -90,30 +90,30 @@ class VerdictPairs:
         return np.where(self.differ, cells, self.class_of(self.reference)).astype(np.int64)
 
     def class_of(self, labels: Floats) -> Ints:
-        """Stratum of each label, 0, 1 or 2; 0 of none."""
+        """Return the stratum (0, 1 or 2; 0 of none) of each label in an array, an array."""
         distinct, place = np.unique(labels, return_inverse=True)
         classes = [0 if math.isnan(label) else self.scale.stratum(label) for label in distinct.tolist()]
         return np.array(classes, dtype=np.int64)[place]
 
     def share_differing(self, *, level: float) -> Estimate:
-        """Estimate the share of rows on which the two judges differ, by question, at a level."""
+        """Return the Estimate, at a level, of the share of rows on which these judges differ."""
         share = mean_estimate(self.differ.astype(np.float64), self.groups, level=level)
         return replace(share, n_unscored=int(self.unscored.sum()))
 
     def heights(self, labels: Floats, shares: Floats | None) -> Floats:
-        """What a row of each label weighs in the metric: 1, or 1 / (k share of its class)."""
+        """Return rows' weights, an array, from labels and class shares or None: 1, or 1 / (k share)."""
         if shares is None:
             return np.ones(len(labels))
         weights = np.where(shares > _EPS, 1.0 / (np.maximum(shares, _EPS) * (shares > _EPS).sum()), 0.0)
         return np.asarray(weights[self.class_of(labels)], dtype=np.float64)
 
     def losses(self, at: Ints, labels: Floats, shares: Floats | None) -> Floats:
-        """Return the candidate's loss on the rows at some places, by labels and shares of classes."""
+        """Return losses, an array, from rows' places, their labels, and class shares or None."""
         near = [_closeness(side[at], labels, self.scale) for side in (self.reference, self.candidate)]
         return (near[0] - near[1]) * self.heights(labels, shares)
 
     def ends(self, shares: Floats | None) -> tuple[Floats, Floats]:
-        """N each: the least and the largest loss by any label, given class shares; 0 where judges agree."""
+        """Return two arrays, least and largest loss by any label on each row, from class shares or None."""
         verdicts = np.stack([self.reference, self.candidate])
         pairs, place = np.unique(
             np.nan_to_num(verdicts[:, self.differ], nan=np.inf), axis=1, return_inverse=True
@@ -158,7 +158,7 @@ class KnownClasses:
         return np.bincount(self.classes, minlength=_CLASSES) / max(1, len(self.classes))
 
     def least(self, level: float) -> Floats | None:
-        """Return lower bounds of the classes' shares, at once at a level; None where a class may be empty."""
+        """Return lower bounds of these class shares, an array, at a level; None if a class may be empty."""
         there = np.unique(self.classes)
         each = 1.0 - 2.0 * (1.0 - level) / len(there)
         lows = np.zeros(_CLASSES)
@@ -168,7 +168,7 @@ class KnownClasses:
 
 
 def worst_loss(judges: VerdictPairs, known: KnownClasses | None, *, level: float) -> Estimate | None:
-    """Bound the loss of the candidate in VerdictPairs, an Estimate, from KnownClasses, at a level.
+    """Bound a loss, an Estimate or None, from VerdictPairs, KnownClasses or None, and a level.
 
     Plain means: at most |a - b| a row. By a macro metric a row of a rare class weighs more, so the shares of
     the classes have to be bounded from below first; the level is halved between rows and shares (Bonferroni).
@@ -221,7 +221,7 @@ class LossOnLabels:
 
 
 def loss_on_labels(judges: VerdictPairs, drawn: LabelledRows, *, level: float) -> LossOnLabels:
-    """Return the LossOnLabels of the candidate in VerdictPairs from LabelledRows drawn, at a level.
+    """Return the LossOnLabels of the candidate, from VerdictPairs, LabelledRows drawn, and a level.
 
     No interval on fewer than ten labelled questions, without a label where they differ, or by a macro metric
     with fewer than ten labels of a class.
@@ -370,7 +370,7 @@ def _clustered(parts: Floats, groups: Ints) -> float:
 
 
 def draw_strata(judges: VerdictPairs, shares: Floats | None) -> tuple[Ints, Floats]:
-    """Return each row's stratum of VerdictPairs and each one's spread, two arrays, by classes' shares.
+    """Return two arrays, strata of rows and their spreads, from VerdictPairs and class shares or None.
 
     Rows on which the judges agree are parted by the class of the verdict, the others by how much can be lost
     on them. Labels where they agree tell the shares of the classes by a macro metric: a quarter of the draw,
@@ -406,7 +406,7 @@ class Outlook:
 
     @classmethod
     def of(cls, judges: VerdictPairs, labels: Floats) -> Outlook:
-        """Return the Outlook on the loss, from VerdictPairs and the labels of all their items."""
+        """Make an Outlook on the loss, from VerdictPairs and an array of labels of all their items."""
         shares, every = None, np.arange(judges.n)
         if judges.macro:
             shares = np.bincount(judges.class_of(labels), minlength=_CLASSES) / judges.n
@@ -420,7 +420,7 @@ class Outlook:
         return cls(float(lost.mean()), error, (places[0], places[1]), shares)
 
     def planned(self, margin: float) -> float:
-        """Return the loss to plan by for a margin: as it looks, shrunk where few labels say so, at least 0.
+        """Return the loss to plan by, a float, for a margin: as it looks, shrunk if few labels say so.
 
         Shrunk to 0 as if losses of judges that are worth a look had a standard deviation of half the margin.
         """
@@ -437,7 +437,7 @@ def labels_needed(
     strata: Ints,
     sizes: Callable[[int], Sequence[int]],
 ) -> int | None:
-    """Return the number of labels that show a loss of VerdictPairs under a margin, by an Outlook.
+    """Count labels to draw: VerdictPairs, Outlook, margin, level, rows' strata, function n -> their sizes.
 
     With the planned loss l and the variance v of n labels of this draw, by weights and by question:
     margin - l >= (t_level + z_power) sqrt(v).

@@ -77,7 +77,7 @@ class DriftTest:
 
 
 def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None:
-    """Return the DriftTest of whether Calls now are the judge's of Calls then, by the items' groups.
+    """Return a DriftTest of the same judge, from Calls then, Calls now and items' groups; None if none.
 
     Args:
         then, now: n x k verdicts of the lock and n x m of now; None = unscored, and the item is left out. The
@@ -124,7 +124,7 @@ def same_judge_test(then: Calls, now: Calls, groups: Labels) -> DriftTest | None
 
 
 def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
-    """Return a bound of the p value of more unscored Calls now than then, by the items' groups."""
+    """Return a bound on the p value of more unscored calls, from Calls then, Calls now, items' groups."""
     k, m = min(len(then[0]), _MOST), min(len(now[0]), _MOST)
     rows = [[*before[:k], *after[:m]] for before, after in zip(then, now, strict=True)]
     missing = np.array([[verdict is None for verdict in row] for row in rows], dtype=np.float64)
@@ -132,7 +132,7 @@ def unscored_rise_p(then: Calls, now: Calls, groups: Labels) -> float:
 
 
 def permutation_p_bound(scores: Floats, codes: Ints) -> float:
-    """Bound the p value of a sum of scores (n x deals, by question codes) dealt at random, from above.
+    """Return an upper bound on a sum's p value, from scores (n x deals) and question codes, two arrays.
 
     Each question's calls are dealt out at random, for all of its items alike, and the questions one by one.
     With x the score of a deal less that of the one seen, the chance is at most the product over questions of

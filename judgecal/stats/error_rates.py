@@ -44,7 +44,7 @@ class CarriedRate:
 def carried_rate(
     raw: Estimate, sensitivity: Estimate, specificity: Estimate, *, level: float = 0.95
 ) -> CarriedRate:
-    """Correct an Estimate of a raw pass rate by Estimates of sensitivity and specificity: a CarriedRate."""
+    """Return a CarriedRate, from three Estimates: of a raw pass rate, of sensitivity and of specificity."""
     counts = replace(raw, value=None, low=None, high=None, level=level, method="", reason=None)
     lacking = next((rate for rate in (raw, sensitivity, specificity) if rate.value is None), None)
     if lacking is not None:
@@ -92,7 +92,7 @@ def _limits(
 
 
 def limits_around(rate: Estimate, level: float) -> tuple[float, float, float]:
-    """Return the value of an Estimate of a rate and the distances to its limits at another level."""
+    """Return (value, distance below, distance above), from an Estimate of a rate and another level."""
     value, low, high = float(rate.value or 0.0), float(rate.low or 0.0), float(rate.high or 0.0)
     n = effective_n(rate)
     if abs(level - rate.level) > _EPS and math.isfinite(n):
@@ -101,7 +101,7 @@ def limits_around(rate: Estimate, level: float) -> tuple[float, float, float]:
 
 
 def effective_n(rate: Estimate) -> float:
-    """Return the number of trials that an Estimate of a rate is worth; infinite where it has no width.
+    """Return the number of trials, a float, that an Estimate of a rate is worth; infinite without width.
 
     Wilson's limits l of a rate r solve (r - l)^2 = t^2 / n l (1 - l): n is read off one that is inside.
     """
@@ -115,7 +115,7 @@ def effective_n(rate: Estimate) -> float:
 def shift_p(
     sensitivity: Estimate, specificity: Estimate, *, passing: Estimate, precision: Estimate, missed: Estimate
 ) -> float | None:
-    """Return the p value that Estimates on labels (passing, precision, missed) fit a lock's error rates.
+    """Return a p value from five Estimates: sensitivity, specificity, passing, precision and missed.
 
     `passing` is the share of the table's rows that pass; `precision` and `missed` are the shares that are
     right of labelled rows that pass, and that fail: however rows were drawn by verdict, they hold.
@@ -182,7 +182,7 @@ class Escalation:
 def escalation(
     confidence: Floats, labels: EscalationLabels, *, target: float, level: float = 0.95
 ) -> Escalation:
-    """Return the Escalation, boldest threshold on the judge's confidence that keeps a target, by labels.
+    """Return an Escalation from confidences of all rows, EscalationLabels, and a target of agreement.
 
     The first one tried keeps twice as many labels as would do without a single error.
 

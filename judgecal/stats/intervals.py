@@ -40,14 +40,14 @@ class Interval:
     reason: str | None = None
 
     def of(self, value: float, counts: Estimate) -> Estimate:
-        """An estimate of a value with this interval and some counts."""
+        """Return an Estimate with this Interval, from its value and an Estimate whose counts it takes."""
         return replace(
             counts, value=value, low=self.low, high=self.high, method=self.method, reason=self.reason
         )
 
 
 def check_level(level: float) -> None:
-    """Raises: InputError: the level of an interval is not between 0 and 1."""
+    """Refuse (InputError) an interval's level, a number, that is not between 0 and 1."""
     if not 0.0 < level < 1.0:
         raise InputError(f"level is {level:g}: an interval's level lies between 0 and 1")
 
@@ -63,7 +63,7 @@ def t_quantile(level: float, df: float) -> float:
 
 
 def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
-    """Return Wilson's interval (low, high) of a rate on n trials at a normal quantile. Wilson (1927)."""
+    """Return Wilson's (1927) interval (low, high), from a rate, its n trials, and a normal quantile."""
     q2 = quantile * quantile / n
     centre = (rate + q2 / 2.0) / (1.0 + q2)
     half = quantile / (1.0 + q2) * math.sqrt(rate * (1.0 - rate) / n + q2 / (4.0 * n))
@@ -71,7 +71,7 @@ def wilson(rate: float, n: float, quantile: float) -> tuple[float, float]:
 
 
 def linear_error(linear: LinearMean) -> tuple[float, float]:
-    """Standard error of a linearised mean of ratios, and its degrees of freedom.
+    """Return (standard error, degrees of freedom) of a LinearMean, a linearised mean of ratios.
 
     With u_gs the influence of group g on stratum s and G_s the groups there:
     se^2 = sum_g (sum_s w_s u_gs sqrt(G_s / (G_s - 1)))^2. With one stratum that is the usual G / (G - 1)
@@ -101,7 +101,7 @@ class IntervalBasis:
 
 
 def linear_interval(linear: LinearMean, *, level: float) -> Interval:
-    """Make the Interval of a LinearMean at a level from its groups' influences; see `smooth_interval`."""
+    """Make the Interval of a LinearMean, from it and a level, by its groups' influences."""
     means, influence = linear.means, linear.influence @ linear.weights
     if means.root:
         return _root_interval(linear, influence, level=level)
@@ -126,7 +126,7 @@ def _root_interval(linear: LinearMean, influence: Floats, *, level: float) -> In
 
 
 def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Make the Interval of a value from those with each group left out, an IntervalBasis, at a level."""
+    """Make an Interval from a value, an array of values without each group, an IntervalBasis and a level."""
     if not np.all(np.isfinite(left_out)):
         return Interval(reason="undefined without one of the groups")
     influence = (1.0 - 1.0 / len(left_out)) * (left_out.mean() - left_out)
@@ -134,7 +134,7 @@ def jackknife_interval(value: float, left_out: Floats, made: IntervalBasis, *, l
 
 
 def freedom(parts: Floats, n_groups: int) -> float:
-    """Return the degrees of freedom of an error by groups' parts and n_groups; fewer where few make most.
+    """Return degrees of freedom of an error, a float, from an array of groups' parts and n_groups.
 
     (G - 1) min(1, 2 / (k - 1)) after Satterthwaite (1946), k the kurtosis of the parts, put up by (G + 1) /
     (G - 1) as that of a normal sample is as much too small.
@@ -145,7 +145,7 @@ def freedom(parts: Floats, n_groups: int) -> float:
 
 
 def smooth_interval(value: float, influence: Floats, made: IntervalBasis, *, level: float) -> Interval:
-    """Make the Interval of a value from each group's influence, an IntervalBasis, at a level. It is by t on a
+    """Make an Interval from a value, each group's influence, an IntervalBasis and a level. It is by t on a
     scale on which the range has no ends.
 
     se^2 = G / (G - 1) sum(u_g^2) is taken, by the derivative, to the logit of the place in the range, or to
@@ -178,7 +178,7 @@ def _spread(value: float, half: float, low: float, high: float) -> tuple[float, 
 
 
 def score_interval(linear: LinearMean, *, level: float) -> Interval:
-    """Make the Interval of a LinearMean of rates at a level, from Wilson's of each on its effective n.
+    """Make an Interval from a LinearMean of rates and a level, by Wilson's of each on its effective n.
 
     A rate r (of a range taken to 0..1) with clustered variance V over n items has the design effect
     phi = V n / (r (1 - r)) and the effective n = n / phi (Korn and Graubard 1998). Proportions have phi >= 1
@@ -238,7 +238,7 @@ def _correlations(influence: Floats) -> Floats:
 
 
 def jackknife_error(left_out: Floats) -> float:
-    """Return the standard error by left-out groups: sqrt((G-1)/G sum (v_g - mean)^2). Tukey (1958)."""
+    """Return the standard error, a float, from an array of values without each group. Tukey (1958)."""
     n_groups = len(left_out)
     return math.sqrt((n_groups - 1.0) / n_groups * float(((left_out - left_out.mean()) ** 2).sum()))
 
@@ -252,7 +252,7 @@ def mean_estimate(
     level: float = 0.95,
     weights: Floats | None = None,
 ) -> Estimate:
-    """Estimate the mean of values in low..high, whose rows are independent only between groups.
+    """Return the Estimate of a mean, from values in low..high and their groups, which are independent.
 
     Where every number is one end of the range the mean is a proportion and has Wilson's interval on the
     effective n; all other means are linearised by group. A NaN counts in n_expected, and not in n.
@@ -298,7 +298,7 @@ class Totals:
     def of(
         cls, rows: Floats, sample: Sample, combine: Callable[[Floats], Floats], *, undefined: str
     ) -> Totals:
-        """Make Totals by group of a Sample's rows (n x R x K) with `combine`; why it is undefined."""
+        """Make Totals from rows (n x R x K), a Sample, a function `combine`, and a text why undefined."""
         scored = sample.scored
         values = rows if scored.all() else np.where(scored[..., None], rows, 0.0)
         return cls(sample.per_group(values), combine, scored, undefined)
@@ -308,7 +308,7 @@ class Totals:
         return self.combine(self.sums.sum(axis=0))
 
     def without_each(self) -> Floats:
-        """Values without each group in turn, by subtraction: G x R."""
+        """Return the values without each group in turn, by subtraction, an array G x R."""
         rows = max(1, _CELLS // max(1, self.sums[0].size))
         totals = self.sums.sum(axis=0)
         parts = [self.sums[start : start + rows] for start in range(0, len(self.sums), rows)]
@@ -316,6 +316,6 @@ class Totals:
 
 
 def divide(top: Floats, bottom: Floats, *, tiny: float = 0.0) -> Floats:
-    """top / bottom, NaN where the bottom is not above `tiny`."""
+    """Return the array top / bottom, from two arrays; NaN where the bottom is not above `tiny`."""
     defined = bottom > tiny
     return np.where(defined, top / np.where(defined, bottom, 1.0), np.nan)

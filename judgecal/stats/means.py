@@ -57,7 +57,7 @@ class LinearMean:
 
 
 def linearise(means: Means, sample: Sample) -> LinearMean | None:
-    """Return the LinearMean of a Sample's Means, with each group's influence; None where undefined.
+    """Return a LinearMean, with each group's influence, from Means and their Sample; None where undefined.
 
     The influence of group g on a ratio A/N is (A_g - r N_g) / N (Taylor linearisation with groups as primary
     units; Woodruff 1971). A repeat in which too few strata are filled is left out. Items that were not all as
@@ -99,7 +99,7 @@ def linearise(means: Means, sample: Sample) -> LinearMean | None:
 def linear_mean(
     values: Floats, group_of: Ints, *, low: float = 0.0, high: float = 1.0, weights: Floats | None = None
 ) -> LinearMean:
-    """Return the LinearMean of values in low..high by group; a weighted one rests on Kish's n."""
+    """Return the LinearMean of an array of values in low..high, from them and the group of each."""
     codes = np.unique(group_of, return_inverse=True)[1]
     heavy = np.ones(len(values)) if weights is None else weights
     size, top = np.bincount(codes, heavy), np.bincount(codes, heavy * values)
@@ -134,7 +134,7 @@ def best_constant(
     metric: str | None = None,
     weights: Floats | None = None,
 ) -> Label:
-    """Return the constant verdict, a label, that is best for gold labels on a scale by a metric.
+    """Return the best constant verdict, a label, by a metric, from gold labels and a Scale.
 
     The metric is macro_agreement where not given. The label is a step of the scale, and where it has none a
     label that occurs; of equally good ones it is the lowest. `weights` as in `agreement`.
@@ -194,7 +194,7 @@ def macro_agreement(sample: Sample) -> Means:
 
 
 def skill(sample: Sample) -> Means | str:
-    """1 - MAE / MAE of the best constant of a Sample, its median label, as Means; up to 1."""
+    """Return the Means of a Sample for 1 - MAE / MAE of its best constant, the median label; up to 1."""
     if sample.weights is not None:
         return UNEQUAL
     error, scored = _error(sample), sample.scored
@@ -223,7 +223,7 @@ def bias(sample: Sample) -> Means:
 
 
 def brier(sample: Sample) -> Means:
-    """Mean squared distance of verdict, as a probability, and binary label in a Sample, as Means; 0..1.
+    """Return the Means of a Sample for the squared distance of verdict, a probability, and binary label.
 
     Source: Brier (1950).
     """
@@ -231,13 +231,13 @@ def brier(sample: Sample) -> Means:
 
 
 def within_10(sample: Sample) -> Means:
-    """Share of a Sample's verdicts within a tenth of the range of their label, as Means; 0..1."""
+    """Return the Means of a Sample for the share of verdicts within a tenth of the range of their label."""
     near = np.abs(_error(sample)) <= 0.1 * sample.scale.span * (1.0 + 1e-9)
     return _one_mean(near.astype(np.float64), sample.scored, low=0.0, high=1.0)
 
 
 def accuracy(sample: Sample) -> Means | str:
-    """Share of a Sample's pairs in the same class, as Means; 0..1."""
+    """Return the Means of a Sample for the share, 0..1, of pairs in the same class."""
     classes = sample.categories
     return classes.problem or _one_mean(_same(classes), sample.scored, low=0.0, high=1.0)
 
@@ -253,14 +253,14 @@ def tnr(sample: Sample) -> Means:
 
 
 def balanced_accuracy(sample: Sample) -> Means:
-    """Mean of TPR and TNR, as terms of a sample; 0..1, undefined where a class has no scored item."""
+    """Return the Means of a Sample for the mean of TPR and TNR, 0..1, undefined where a class is empty."""
     classes = sample.categories
     member = classes.gold[:, None] == np.arange(2)
     return _stratified(_same(classes), sample.scored, member, undefined=_NO_CLASS)
 
 
 def f1(sample: Sample) -> Means:
-    """Harmonic mean of precision and recall of passing items, as Means of a Sample: 2 tp / (2 tp + fp + fn).
+    """Return the Means of a Sample for F1 of passing items: 2 tp / (2 tp + fp + fn).
 
     It rests on the items that pass by label or verdict: right fails do not count.
     """
@@ -275,7 +275,7 @@ def f1(sample: Sample) -> Means:
 
 
 def prevalence(sample: Sample) -> Means:
-    """Share of a Sample's scored items that pass by their label, as Means; 0..1."""
+    """Return the Means of a Sample for the share, 0..1, of scored items that pass by their label."""
     passed = np.broadcast_to(sample.categories.gold[:, None].astype(np.float64), sample.scored.shape)
     return _one_mean(passed, sample.scored, low=0.0, high=1.0)
 
@@ -374,7 +374,7 @@ class Stratum:
 
 
 def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
-    """Return the filled Strata of a LinearMean of a macro metric on a Sample, a tuple."""
+    """Return a tuple of filled Stratum objects, from the LinearMean of a macro metric and its Sample."""
     if linear.means.fewest < 2:
         return ()
     parts = ((linear.influence * linear.weights) ** 2).sum(axis=0)
@@ -393,7 +393,7 @@ def strata_of(linear: LinearMean, sample: Sample) -> tuple[Stratum, ...]:
 
 
 def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
-    """Why nothing is decided by a macro metric of such strata; None where each holds enough items."""
+    """Return why nothing is decided, a text, from a list of Stratum and a metric's name; None where it is."""
     few = " and ".join(
         f'{stratum.n} in "{stratum.name}" ({stratum.more} more would do)'
         for stratum in strata
@@ -407,7 +407,7 @@ def too_thin(strata: Sequence[Stratum], metric: str) -> str | None:
 
 
 def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
-    """The stratum that makes up `DRIVING` of the variance or more, with fewer items than its even share."""
+    """Return, from a list of Stratum, the Stratum with `DRIVING` of the variance or more, or None."""
     return next(
         (
             stratum
@@ -419,8 +419,8 @@ def stratum_that_drives(strata: Sequence[Stratum]) -> Stratum | None:
 
 
 def driven_in_words(pairs: Iterable[tuple[str, str, Sequence[Stratum]]]) -> list[str]:
-    """Return a sentence for each stratum that drives the interval of pairs (a, b, strata). It has no full
-    stop.
+    """Return sentences, a list, from pairs (a, b, strata), for each stratum that drives an interval. It has
+    no full stop.
 
     Of several pairs it names the one whose interval hangs on the stratum most, and counts the others.
     """

@@ -127,7 +127,7 @@ def leading_metric(scale: Scale) -> str:
 
 
 def metric_facts(name: str) -> Metric:
-    """The line of a metric by its name, with or without a pass mark (`kappa@75`)."""
+    """Return the Metric of a name, with or without a pass mark (`kappa@75`)."""
     base = name.partition("@")[0]
     if base not in METRICS:
         raise unknown_name("metric", name, list(METRICS))
@@ -135,7 +135,7 @@ def metric_facts(name: str) -> Metric:
 
 
 def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
-    """The metrics that a people's scale has, by name; with each, whether it is taken at the pass mark."""
+    """Return name -> (Metric, whether it is taken at the pass mark) of those that people's Scale has."""
     fitting = {metric.name: (metric, False) for metric in METRICS.values() if people.kind in metric.kinds}
     if people.graded and people.pass_at is not None:
         mark = f"@{people.pass_at:g}"
@@ -144,7 +144,7 @@ def metrics_of(people: Scale) -> dict[str, tuple[Metric, bool]]:
 
 
 def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
-    """Find a metric of a scale by its name; an InputError where the scale does not have it."""
+    """Return (Metric, whether it is at the mark), from its name and people's Scale, or raise InputError."""
     fitting = metrics_of(people)
     if name in fitting:
         return fitting[name]
@@ -157,7 +157,7 @@ def metric_named(name: str, people: Scale) -> tuple[Metric, bool]:
 
 
 def columns_of(names: Iterable[str], people: Scale | str) -> list[str]:
-    """Return those of the metrics' names with a column in short tables of a people's scale, leading first."""
+    """Return a list of those metric names with a column in short tables, from names and people's Scale."""
     scale = as_scale(people)
     return _in_order(name for name in names if scale.kind in metric_facts(name).column_on)
 
@@ -173,8 +173,8 @@ def _in_order(names: Iterable[str]) -> list[str]:
 
 
 def digits_of(name: str, unit: Scale | str) -> int:
-    """Return the number of digits after the point of a metric's name on a scale: 3 of a share. On a scale it
-    shows a thousandth of the span.
+    """Return the number of digits after the point, from a metric's name and a Scale: 3 of a share. On a scale
+    it shows a thousandth of the span.
 
     `unit` is the common scale of judge and people; the people's, where no other is known.
     """
@@ -183,7 +183,7 @@ def digits_of(name: str, unit: Scale | str) -> int:
 
 
 def amount_of(value: float, name: str, unit: Scale | str | None = None) -> str:
-    """Return a value of the metric of a name in words, without a sign: of a share in points of 100.
+    """Return a text of an amount without a sign, from a value and its metric's name: a share in points.
 
     `unit` as in `digits_of`; 3 digits without one.
     """

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,8 @@ class PairedDifference:
     errors: tuple[float, float, float, float] | None = None
     step: float = 0.0  # what one differing group adds to the difference; known where the errors are
     strata: tuple[Stratum, ...] = ()  # of a macro metric, with their parts of the difference's variance
-    skewness: float = 0.0  # of a - b, over three times the root of the groups
+    # of a - b, over three times the root of the groups
+    skewness: float = field(default=0.0, metadata={"json": False})
 
 
 def compare_paired(
@@ -95,7 +96,7 @@ def compare_paired(
     more_error: tuple[float, float] = (0.0, 1.0),
     weights: Floats | None = None,
 ) -> PairedDifference:
-    """Return the PairedDifference a - b of two judges' labels against gold labels on a Scale.
+    """Return the PairedDifference a - b, from gold labels, judge a's labels, judge b's labels and a Scale.
 
     Interval and p are made as the head of this module says. Fewer than ten groups: the value without either.
 
@@ -146,7 +147,7 @@ def paired_difference(
     n_perm: int = N_PERM,
     more_error: tuple[float, float] = (0.0, 1.0),
 ) -> PairedDifference:
-    """Return the PairedDifference in a metric of Samples a and b of the same items, at the mark or not."""
+    """Return the PairedDifference, from a Metric, Samples a and b of the same items, and a flag `at_mark`."""
     if metric.unit == "scale" and a.scale.span != b.scale.span:
         raise InputError(
             f"{metric.name} is in units of {a.scale} for one judge and of {b.scale} for the other"
@@ -206,7 +207,7 @@ def _of_means(
 
 
 def difference_of(first: LinearMean, second: LinearMean) -> tuple[LinearMean, LinearMean]:
-    """The difference of two linearised means, and its spread, itself where the two are alike throughout."""
+    """Return two LinearMeans, the difference and its spread, from a first and a second LinearMean."""
     difference = replace(
         first, ratios=first.ratios - second.ratios, influence=first.influence - second.influence
     )

@@ -51,7 +51,7 @@ class LabelledRows:
         return np.ones(len(self.at)) if self.chance is None else 1.0 / self.chance
 
     def among(self, rows: np.typing.NDArray[np.bool_]) -> LabelledRows:
-        """The labelled rows among those of a mask of the table, with their places among these."""
+        """Return the LabelledRows among those of a mask, an array of booleans, with their places there."""
         inside = rows[self.at]
         place = np.cumsum(rows) - 1
         chance = None if self.chance is None else self.chance[inside]
@@ -99,7 +99,7 @@ def corrected_mean(
     level: float = 0.95,
     seed: int = 0,
 ) -> Corrected:
-    """Return the Corrected mean label of rows from their verdicts, groups, and LabelledRows.
+    """Return the Corrected mean label, from verdicts and groups of all rows, two arrays, and LabelledRows.
 
     The verdicts' weight is tuned on other groups than those that it is given to. Labels weigh by 1 / the
     chance of being drawn (Hajek 1971). The variance is that of the draw: rows of one group that were drawn
@@ -162,7 +162,7 @@ def selection_test(
     high: float = 1.0,
     seed: int = 0,
 ) -> SelectionTest:
-    """Test whether the labelled rows' verdicts differ from the whole table's, by groups: a SelectionTest."""
+    """Return a SelectionTest of labelled rows' choice, from all rows' verdicts, groups and LabelledRows."""
     table = float(verdicts.mean())
     difference = corrected_mean(
         np.full(len(verdicts), low), groups, labelled, low=low, high=high, level=0.99, seed=seed
@@ -173,7 +173,7 @@ def selection_test(
 
 
 def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed: int = 0) -> Floats:
-    """Return the weight, 0..1, of each verdict of LabelledRows, by groups, an array; 0 below ten groups. It
+    """Return weights 0..1, an array, from verdicts, LabelledRows and groups of rows; 0 below ten groups. It
     is fitted on the rows of other groups.
 
     It is the slope of the label on the verdict, which makes the variance of the corrected mean least.
@@ -193,7 +193,7 @@ def tuned_weights(verdict: Floats, labelled: LabelledRows, group: Ints, *, seed:
 
 
 def slope(label: Floats, verdict: Floats, heavy: Floats | None = None, *, pseudo: float = 0.0) -> float:
-    """The weighted least-squares slope of the label on the verdict; 0 where no verdict differs.
+    """Return the least-squares slope, a float, of labels on verdicts, two arrays; 0 where none differs.
 
     `pseudo` of a row of each kind is among them: right and wrong, at the lowest and at the highest verdict.
     """
@@ -313,7 +313,7 @@ def _unseen(label: Floats, guess: Floats, stratum: Ints, heavy: Floats) -> float
 
 
 def unseen_variance(n: float, residual: float, kinds: Sequence[float], pseudo: float) -> float:
-    """Return the variance of a mean residual of n rows with `pseudo` of a row of each of the kinds added."""
+    """Return a mean's variance, from n, its residual, kinds of row to add, and `pseudo` of a row of each."""
     total = n + len(kinds) * pseudo
     middle = (n * residual + pseudo * sum(kinds)) / total
     squares = pseudo * sum((kind - middle) ** 2 for kind in kinds) + n * (residual - middle) ** 2
@@ -347,7 +347,7 @@ def _interval(linear: _Linear, *, level: float, name: str) -> Interval:
 def share_limits(
     value: float, n: int, variance: float, quantile: float, *, evened: bool
 ) -> tuple[float, float]:
-    """Return Wilson's limits of a value, a share on n labels, by variance and quantile, evened or not.
+    """Return Wilson's (low, high) of a share, from its value, n labels, variance, quantile, evened or not.
 
     What verdicts leave of labels leans to the ends, so the shorter side is lengthened, the more the fewer the
     labels.

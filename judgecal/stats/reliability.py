@@ -42,7 +42,7 @@ class Ratings:
 
 
 def read_ratings(ratings: Mapping[str, RaterLabels] | Sequence[RaterLabels], *, scale: Scale) -> Ratings:
-    """Read ratings (RaterLabels by rater, or rows of equal length) on a Scale as Ratings.
+    """Return Ratings, from ratings (RaterLabels by rater, or rows of equal length) and a Scale.
 
     Items that are given by name come in the order of their first mention.
     """
@@ -93,7 +93,7 @@ def reliability(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimates:
-    """Estimate raters' agreement with each other on a Scale from RaterLabels: name -> Estimate.
+    """Return Estimates of raters' agreement with each other, from RaterLabels by rater and a Scale.
 
     Intervals are by group as in `agreement`.
 
@@ -173,7 +173,7 @@ def _terms(name: str, panel: Floats, sample: Sample, *, people: Scale, words: tu
 def groups_of(
     groups: Iterable[Hashable] | Mapping[Hashable, Hashable] | None, items: Sequence[Hashable]
 ) -> Ints:
-    """Group numbers of the items, given in their order or by item; each item its own where not given."""
+    """Return an array of items' group numbers, from groups (in order, by item, or None) and the items."""
     if groups is None:
         return codes_of(None, len(items))
     if not isinstance(groups, Mapping):
@@ -191,7 +191,7 @@ _NO_PAIR = "no item has two verdicts"
 
 
 def equal_pairs(values: Floats) -> Floats:
-    """Return the share of equal pairs in each row of values, an array; NaN is in no pair."""
+    """Return an array of the share of equal pairs in each row, from an array of values; NaN is in no pair."""
     ordered = np.sort(values, axis=1)  # NaN goes last
     run = np.zeros(len(values))
     equal = np.zeros(len(values))
@@ -210,7 +210,7 @@ def repeatability(
     groups: Iterable[Hashable] | None = None,
     level: float = 0.95,
 ) -> dict[str, Estimate]:
-    """Estimate test-retest numbers of one judge's repeated verdicts on a Scale: name -> Estimate.
+    """Return name -> Estimate, test-retest numbers, from a judge's repeated verdicts and a Scale.
 
     `verdicts` are n rows of R repeats, two or more; the others are as in `agreement`, and so are the errors.
 

@@ -35,8 +35,8 @@ def as_scale(scale: Scale | str) -> Scale:
 
 
 def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
-    """Return numbers 0..G-1 of n rows' groups, an array; each row its own where None. The order of rows does
-    not matter: a seeded draw must not hang on a file's order.
+    """Return an array of group numbers 0..G-1, from each row's group, or None (each its own), and n rows. The
+    order of rows does not matter: a seeded draw must not hang on a file's order.
 
     An InputError where there are not n of them, or one is missing or cannot name a group (a list, a dict).
     """
@@ -61,7 +61,7 @@ def codes_of(groups: Iterable[Hashable] | None, n: int) -> Ints:
 
 
 def renumbered(codes: Ints) -> Ints:
-    """The codes as 0, 1, ... without gaps, in their order."""
+    """Return an array of codes as 0, 1, ... without gaps, in their order."""
     if len(codes) and codes.min() >= 0 and codes.max() < len(codes):  # without a sort
         there = np.bincount(codes) > 0
         return codes if there.all() else (np.cumsum(there) - 1)[codes]
@@ -71,7 +71,7 @@ def renumbered(codes: Ints) -> Ints:
 def read_both(
     gold_labels: Iterable[object], judge_labels: Iterable[object], *, people: Scale, judge: Scale
 ) -> tuple[Floats, Floats, tuple[str, ...]]:
-    """Read gold labels (n) and a judge's (n x R), each by its Scale, as two coded arrays and the words.
+    """Return two arrays and words, from gold labels, judge's labels, people's Scale and judge's Scale.
 
     Each is on its own scale still. An InputError where lengths differ, rows are ragged, or a label is off its
     scale.
@@ -155,7 +155,7 @@ def _coded(labels: Floats | list[float | str], number: Mapping[str, float]) -> F
 
 
 def read_label(label: object, scale: Scale, *, where: str, problems: list[str]) -> float | str:
-    """Read one label on a Scale as a number or a word; a problem goes to the list, with `where`."""
+    """Return a number or a word, from a label, a Scale, `where` and the list that takes problems."""
     if is_missing(label):
         return float("nan")
     try:
@@ -211,7 +211,7 @@ class Sample:
         return np.flatnonzero(np.diff(self.group_of, prepend=-1)).astype(np.int64)
 
     def per_group(self, rows: npt.NDArray[Any]) -> Floats:
-        """Sum an n x ... array over the rows of each group: G x ..."""
+        """Return an array G x ..., the sum over each of these groups of the rows of an array n x ..."""
         summed = np.add.reduceat(rows.astype(np.float64, copy=False), self._starts, axis=0)
         return cast(Floats, summed)
 
@@ -232,7 +232,7 @@ class Sample:
         return self.classes
 
     def passes(self, people: Scale) -> Classes | None:
-        """Labels and verdicts as classes pass and fail; None where the people's scale has no mark."""
+        """Return the Classes pass and fail of these labels by people's Scale; None where it has no mark."""
         marked = people.kind == "binary" or (people.numeric and people.pass_at is not None)
         return _cut(self) if marked else None
 
@@ -248,7 +248,7 @@ def build(
     words: tuple[str, ...] = (),
     weights: Floats | None = None,
 ) -> Sample:
-    """Build the Sample of arrays of gold labels and verdicts by group, on two Scales, with `unscored`.
+    """Build a Sample: gold array, verdict array, groups, people's Scale, judge's Scale, and `unscored`.
 
     Items without a gold label are left out. A missing verdict stays out with `drop` (an item without any
     verdict goes too); with `wrong` it becomes the verdict farthest from its label, in a nominal scale a
@@ -280,7 +280,7 @@ def build(
 
 
 def rescaled(values: Floats, source: Scale, target: Scale) -> Floats:
-    """Map values linearly from a source scale to a target scale, ends to ends."""
+    """Return an array of values, mapped linearly, ends to ends, from a source Scale to a target Scale."""
     if not target.numeric or (source.low, source.high) == (target.low, target.high):
         return values
     return cast(Floats, onto(target, source, cast(Any, values)))

@@ -31,7 +31,7 @@ OUT_OF_REACH = 10_000
 
 
 def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[float, str]:
-    """Two-sided p that the groups' parts of a difference add up to so much by chance of their signs.
+    """Return (two-sided p, text of its method), from groups' parts of a difference, by chance of signs.
 
     Exact over all sign patterns up to 16 parts that are not 0; above, `n_perm` seeded draws with the +1 rule,
     (1 + hits) / (1 + draws). Source: Fisher (1935); Phipson and Smyth (2010) for the +1.
@@ -54,7 +54,7 @@ def sign_flip_p(parts: Floats, *, n_perm: int = N_PERM, seed: int = 0) -> tuple[
 
 
 def mcnemar_midp(only_a: int, only_b: int) -> float:
-    """Return McNemar's two-sided mid-p value: `only_a` items that a alone got right against `only_b`.
+    """Return McNemar's mid-p, a float, from two counts of items: `only_a` right by a alone, `only_b` by b.
 
     2 P(X < m) + P(X = m), X ~ Binomial(only_a + only_b, 1/2), m the smaller count: the exact p less P(X = m),
     which is too cautious; 1 for two judges that never differ. For independent items only. Source: Fagerland
@@ -68,7 +68,7 @@ def mcnemar_midp(only_a: int, only_b: int) -> float:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p values, in the order given: each may be held against the level by itself.
+    """Return Holm's adjusted p values, a list in the order of the p values given (None stays None).
 
     The k-th smallest of m becomes the largest of (m - j + 1) p_(j) over j <= k, at most 1: the chance of any
     false claim among the m stays below the level, whatever their dependence. A test that could not be made
@@ -87,7 +87,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def planned_error(a_error: float, b_error: float) -> float:
-    """Return the standard error planned for the difference of two judges, from each error (a, b) alone.
+    """Return the planned standard error of a difference, from judge a's standard error and judge b's.
 
     sqrt(PLANNED_DISCORDANCE (v_a + v_b)), v the squared errors: v_a + v_b is the variance of the difference
     of two judges that err independently. A plan and not the data, as how far these two were seen to differ is
@@ -97,7 +97,7 @@ def planned_error(a_error: float, b_error: float) -> float:
 
 
 def smallest_detectable(error: float, df: float, *, level: float = 0.95) -> float:
-    """Return the difference found with `POWER` at a standard error on df: (t_level + t_power) error.
+    """Return the smallest difference to detect with `POWER`, from a standard error and degrees of freedom.
 
     `error` is the standard error of the paired difference on `df` degrees of freedom, planned or otherwise
     known, never from the difference seen. Source: Bloom (1995), with t for small numbers of groups.
@@ -129,7 +129,7 @@ def slices(
     high: float = 1.0,
     level: float = 0.95,
 ) -> list[Slice | None]:
-    """Test each slice (a mask of members) for another mean error than all other items', by groups: Slices.
+    """Return a Slice or None for each mask of members, from items' errors, masks, and items' groups.
 
     A slice of fewer than ten questions, or with fewer outside it, is None and no test. Two slices of the same
     items, or of which one is the rest of the other, are one test.

@@ -36,7 +36,7 @@ _ALIKE = 1e-6  # of the widest spread: judges less apart are alike, as rounding 
 def critical_values(
     parts: Floats, df: Floats, *, counted: Bools | None = None, level: float | Floats, n_draws: int, seed: int
 ) -> Floats:
-    """Return k x k critical values, an array, from groups' parts and df, at a level, by n_draws of a seed.
+    """Return k x k critical values, from groups' parts, df (two arrays), a level, n_draws and a seed.
 
     With one other judge that is a plain t, and its exact quantile is taken; so it is for a judge that is like
     every other on each group. `parts` are k x G, each judge's influence by group, which sums to 0; `df` k x
@@ -113,7 +113,7 @@ class Losses:
         return driven_in_words((self.best, judge, loss.strata) for judge, loss in self.by_judge.items())
 
     def questions_needed(self, judge: str, margin: float) -> int | None:
-        """Questions at which a judge would be shown to lose less than the margin, with `POWER`.
+        """Return the number of questions, or None, to show a judge, by name, to lose less than a margin.
 
         Takes the differences seen for the true ones: with d_i the difference of another judge i from this
         one, r_i = margin - d_i, and s_i and u_i as in the bound on G questions, G (c_i + t_power)^2 (s_i^2 +
@@ -139,7 +139,7 @@ def losses_against_best(
     weights: Floats | None = None,
     deciding: DecidingVerdicts[str] | None = None,
 ) -> Losses:
-    """Return the Losses of judges against the best by gold labels on a Scale, bounded at once by group.
+    """Return the Losses against the best judge, from gold labels, labels by judge's name, and a Scale.
 
     The loss of judge j stays below the most, over the other judges i, of value_i - value_j + b_ij (at least
     0), where b = c^2 u / 2 + c sqrt(s^2 + c^2 u^2 / 4) solves b^2 = c^2 (s^2 + u b):

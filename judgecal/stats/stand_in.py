@@ -40,7 +40,7 @@ _T = TypeVar("_T")
 
 
 def paired_labels(ratings: Mapping[str, Mapping[Hashable, _T]], rater: str) -> list[tuple[Hashable, _T]]:
-    """Return (item, label) pairs of the other raters' ratings on a rater's items; two others' are two.
+    """Return a list of (item, label) pairs of other raters, from ratings by rater and a rater's name.
 
     Agreement over these pairs is agreement with another person; no item is lost where the others disagree.
     """
@@ -93,7 +93,7 @@ class StandIn(Result):
     left_out: Mapping[str, str] = field(default_factory=dict)
 
     def shown(self, margin: float) -> bool | None:
-        """Return whether the judge is shown less than a margin below every person, and above any constant.
+        """Return whether (or None) this judge is shown less than a margin below each person.
 
         All of them have to be shown, so that no correction for their number is due (an intersection-union
         test). None where nothing can be shown.
@@ -113,7 +113,7 @@ def stand_in(
     metric: str | None = None,
     n_judges: int = 1,
 ) -> StandIn:
-    """Return the StandIn of a judge's verdicts beside each person's ratings on a Scale, by groups.
+    """Return a StandIn, from people's ratings, a judge's verdicts by item, a Scale, and groups by item.
 
     Each bound is that of `losses_against_best` for two, so that a judge that says the same as the person on
     every item seen is not taken for equal.
@@ -265,7 +265,7 @@ def alt_test(
     epsilon: float,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> AltTest:
-    """Return the AltTest of judge labels against human ratings on a Scale, with an allowance epsilon.
+    """Return an AltTest, from human ratings by person, judge labels by item, a Scale, and an epsilon.
 
     For each human, over the items that the judge and another human have labelled: whose label is closer to
     those of the other humans? By accuracy on binary and nominal scales, by -RMSE on ordinal and percentage
@@ -293,7 +293,7 @@ def winning_rates(
     epsilons: Sequence[float] = EPSILONS,
     groups: Mapping[Hashable, Hashable] | None = None,
 ) -> dict[float, AltTest]:
-    """Return epsilon -> AltTest of a judge's labels against human ratings on a Scale."""
+    """Return a dict, epsilon -> AltTest, from human ratings by person, judge labels by item, and a Scale."""
     for epsilon in epsilons:
         if not 0.0 <= epsilon <= 1.0:
             raise InputError(f"epsilon is {epsilon:g}: it lies between 0 and 1")

@@ -30,9 +30,9 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
-    """Return the Contexts in a Row's column, named by `where`; problems go to that list. A cell is one text,
-    or a list (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty ones are passed
-    over. NaN is how pandas writes that there is no score.
+    """Return a tuple of Contexts, from a Row, a column's name, `where`, and the list that takes problems. A
+    cell is one text, or a list (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty
+    ones are passed over. NaN is how pandas writes that there is no score.
     """
     value = listed_cell(row.raw.get(column))
     contexts = []
@@ -66,8 +66,8 @@ def listed_cell(value: Any) -> Any:
 
 
 def read_conversation(row: Row, column: str, where: str, problems: list[str]) -> tuple[Turn, ...]:
-    """Return the Turns in a Row's column, named by `where`; problems go to that list. They are {role,
-    content}s, or their JSON.
+    """Return a tuple of Turns, from a Row, a column's name, `where`, and the list that takes problems. They
+    are {role, content}s, or their JSON.
     """
     value = listed_cell(row.raw.get(column))
     if value in (None, ""):
@@ -84,7 +84,7 @@ def read_conversation(row: Row, column: str, where: str, problems: list[str]) ->
 
 
 def read_tags(row: Row, column: str) -> Iterator[str]:
-    """Yield the tags in a row's column: a text, each of a list, the column's name for true, `name=number`."""
+    """Yield tags, texts, from a Row and a column's name: a text, each of a list, the name for true."""
     value = listed_cell(row.raw.get(column))
     for part in value if isinstance(value, list) else [value]:
         text = str(part).strip()
@@ -159,7 +159,7 @@ def read_columns(
     workspace: Workspace | None = None,
     **more: Any,
 ) -> Columns:
-    """Read the `--col PART=COLUMN` entries into a Columns.
+    """Return the Columns that a list of `--col` entries, texts `PART=COLUMN`, names.
 
     Args:
         entries: as they were typed.
@@ -204,7 +204,7 @@ def read_columns(
 
 
 def workspace_columns(workspace: Workspace) -> dict[str, str]:
-    """Return part -> column, as `[columns]` of a workspace's `judgecal.toml` names them for every table."""
+    """Return part -> column, a dict of texts, as `[columns]` of a Workspace's `judgecal.toml` names them."""
     path = workspace.config_file
     config = read_toml(path) if path.is_file() else {}
     table, where = config.get("columns", {}), f"{path}: [columns]"
@@ -271,8 +271,8 @@ class Columns:
     def resolved(
         self, header: Collection[str], path: Path | None = None, *, only: Collection[str] = OF_ITEMS
     ) -> Columns:
-        """Return these Columns for a table's header, with what no option names found. It is what the file
-        beside `path` says, else the workspace's default, else the column of the usual name.
+        """Return these Columns, completed for a table's header, a list of names, if no option names any. It
+        is what the file beside `path` says, else the workspace's default, else the column of the usual name.
 
         `only`: the parts that are looked for by their usual names.
         """
@@ -340,12 +340,12 @@ class Columns:
         return tuple(name for name in self.labels if (name, self.gold_label) != (GOLD, GOLD))
 
     def note_of(self, label: str) -> str | None:
-        """Return the column of the notes beside a label column, or None."""
+        """Return the name of the notes' column, or None, from the name of the label column beside it."""
         beside = self.labels or (self.gold_label,)
         return dict(zip(beside, self.notes, strict=False)).get(label)
 
     def problems(self) -> list[str]:
-        """Return a list of problems: the options that contradict each other."""
+        """Return a list of problems, texts: these columns' options that contradict each other."""
         problems, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
             problems.append(
@@ -382,8 +382,8 @@ class Columns:
         return problems
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
-        """Return the Item of a Row under an item id; problems, with `where`, take in what is empty and may
-        not be.
+        """Return an Item, from a Row, `where`, an item id, and the list that takes problems. Problems are of
+        what is empty and may not be.
         """
         cells = row.cells
         nameless = f"row {row.line}" if self.verdicts and not self.fields else ""
@@ -435,7 +435,7 @@ class Columns:
         return item if item.group else dataclasses.replace(item, group=item.question)
 
     def taken(self) -> dict[str, str]:
-        """Return column -> what it is taken as, as text."""
+        """Return these columns' names -> what each is taken as, a dict of texts."""
         taken: dict[str, list[str]] = {}
         for field, part, column in self._named():
             if field != "reference_separator":
@@ -473,7 +473,7 @@ def columns_file(path: Path) -> Path:
 
 
 def write_columns(path: Path, columns: Columns, header: Collection[str]) -> None:
-    """Write the file beside a table's path that says what its Columns are; none where the header says it."""
+    """Write a file beside a table, from its path, its Columns and its header; none where the header does."""
     usual = Columns(usual=True, defaults=columns.defaults).resolved(header, only=USUAL)
     named = {part: getattr(columns, part) for part in _BESIDE if getattr(columns, part)}
     if all(getattr(usual, part) == value for part, value in named.items()):
@@ -497,7 +497,7 @@ def _named_beside(path: Path, header: Collection[str]) -> Mapping[str, Any]:
 
 
 def left_out(columns: Sequence[str], *used: str) -> list[str]:
-    """Return the columns that nothing is taken from, in order: not used, nor a part of a used one."""
+    """Return the list of columns, of those given, that nothing is taken from: not used, nor part of such."""
 
     def is_used(column: str) -> bool:
         return any(f"{name}.".startswith(f"{column}.") or column.startswith(f"{name}.") for name in used)

@@ -67,7 +67,7 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
 
 
 def open_table(path: str | Path, encoding: str | None = None) -> Table:
-    """Read the Table at a path (a file) or an address, `hf:org/name[:split]`, with all its rows.
+    """Return the Table, with all its rows, at a path of a file or an address, `hf:org/name[:split]`.
 
     - .csv, .tsv, .tab, .txt: a header line and cells quoted with `"`; a quoted cell may hold line ends. A
       file of tab-separated cells may do without quotes. `encoding` is theirs; by default the file tells it.
@@ -152,7 +152,7 @@ def write_table(
 
 
 def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str, Any]]:
-    """Yield each row of a polars frame as a dict of JSON values, behind those of the source Table's row."""
+    """Yield dicts of JSON values, a row each, from a polars frame and its source Table, or None."""
     if source is None:
         yield from frame.iter_rows(named=True)
         return
@@ -161,7 +161,7 @@ def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str
 
 
 def free_names(names: Iterable[str], taken: Iterable[str]) -> list[str]:
-    """Return a name for each of the new column names: the next free number stands behind a taken one."""
+    """Return a list of new column names, from names and those taken: a free number stands behind such."""
     used, free = {*taken}, list[str]()
     for name in names:
         numbered = (f"{name}_{number}" for number in itertools.count(2))
@@ -172,7 +172,7 @@ def free_names(names: Iterable[str], taken: Iterable[str]) -> list[str]:
 
 @contextlib.contextmanager
 def reaching(address: str) -> Iterator[tuple[Any, str]]:
-    """Give the file system of an address and the path there; InputError: something there cannot be done."""
+    """Yield (file system, path there) of an address; InputError where something there cannot be done."""
     from fsspec.core import url_to_fs
 
     try:
@@ -184,7 +184,7 @@ def reaching(address: str) -> Iterator[tuple[Any, str]]:
 
 
 def addresses_of(text: str) -> list[str]:
-    """Return the addresses of the files that a text names, a path or URL with or without `*`."""
+    """Return a list of addresses of files, from a text: a path or URL with or without `*`."""
     if urlsplit(text).password:
         raise InputError("an address with a password would stand in the experiment: leave the password out")
     with reaching(text) as (system, path):
@@ -194,6 +194,6 @@ def addresses_of(text: str) -> list[str]:
 
 
 def file_key(address: str) -> str | None:
-    """Return a text that changes when the file at an address changes; None where there is none."""
+    """Return a text, or None, that changes when the file at an address changes; None where there is none."""
     with reaching(address) as (system, path):
         return str(system.ukey(path)) if system.exists(path) else None

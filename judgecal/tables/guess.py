@@ -37,7 +37,7 @@ _LONGEST, _MOST_WORDS = 40, 20  # characters of a label, and different ones that
 
 
 def guess_columns(columns: Columns, table: Table) -> Columns:
-    """Return a Table's Columns, with those of people's labels and judges' verdicts guessed by their names.
+    """Return Columns with labels and verdicts guessed by their names, from Columns and a Table.
 
     InputError: no column is people's by its name, or where none is a judge's, some may be; with the options
     that say it.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the line number and object of each JSON line of a text; blank lines are passed over, NaN is None.
-    Only a line feed ends a line: U+2028 is text. What cannot be read is added to `problems`, with `where`.
+    """Yield (line number, object), from a text of JSON lines, `where`, and the list that takes problems.
+    Blank lines are passed over, NaN is None. Only a line feed ends a line: U+2028 is text.
     """
     start = number = 0
     while start < len(text):  # and no list of all lines, which are as many bytes again
@@ -86,7 +86,7 @@ def _read_array(path: Path) -> Table:
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return the keys to the one array of objects in a JSON value, named by `where`, and that list.
+    """Return (keys to it, list) of the single array of objects, from a JSON value and `where`, a text.
 
     InputError: there is none, there are several, or an element is no object.
     """
@@ -120,7 +120,7 @@ def read_json(path: Path) -> Any:
 
 
 def json_value(text: str, where: str) -> Any:
-    """Return the value of a JSON text; NaN is None. InputError says where, in which line, it is broken."""
+    """Return the value of a JSON text, from it and `where`, a name for errors; NaN is None."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -160,7 +160,7 @@ def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
 
 
 def write_json_lines(path: Path, records: Iterable[Mapping[str, Any]], *, after: Iterable[str] = ()) -> None:
-    """Write records to a path as JSON lines in one step; `after` are lines that stand before them."""
+    """Write JSON lines, from a path and records (dicts), in one step; `after` are lines before them."""
     with replacing(path) as draft, draft.open("w", encoding="utf-8", newline="\n") as file:
         file.writelines(f"{line}\n" for line in after)
         file.writelines(f"{json_line(record)}\n" for record in records)

@@ -44,7 +44,7 @@ def _read(path: Path) -> Table:
 
 
 def frame_table(frame: Any) -> Table:
-    """Return the table of a polars or pandas frame."""
+    """Return the Table of a polars or pandas frame."""
     import polars as pl
     import pyarrow as pa
 

@@ -38,13 +38,13 @@ Record = tuple[int, list[str]]
 
 
 def column_names(cells: Iterable[str]) -> tuple[str, ...]:
-    """Return the column names of a header's cells: no-break spaces are spaces, an empty one has its place."""
+    """Return a tuple of column names, from a header's cells: no-break spaces are spaces."""
     names = (_SPACE.sub(" ", cell).strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
 
 def refuse_title(cells: Sequence[str], where: str) -> None:
-    """Refuse a table, named by `where`, whose first row (cells) is a title: it has a single cell."""
+    """Refuse a table whose first row is a title, a single cell, from the row's cells and `where`, a text."""
     if len(cells) > 1 == sum(bool(cell.strip()) for cell in cells):
         raise InputError(
             f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
@@ -54,7 +54,7 @@ def refuse_title(cells: Sequence[str], where: str) -> None:
 
 
 def named_twice(names: Iterable[str], where: str) -> list[str]:
-    """Return a problem, with `where`, for each of the column names that occurs twice."""
+    """Return a list of problems, a text for each name twice there, from column names and `where`."""
     counts = Counter(names).items()
     return [f"{where}: {n} columns are named {name!r}: rename all but one" for name, n in counts if n > 1]
 
@@ -71,7 +71,7 @@ class Dialect:
 
 
 def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
-    """Return the Dialect of a file's data (bytes) and path: encoding and separator, as given or as they tell.
+    """Return a Dialect, encoding and separator, from a file's data (bytes) and its path.
 
     InputError: it is no text, what is said is none that is known, or two separators divide the header into as
     many columns.
@@ -116,8 +116,8 @@ def _separator(text: str, usual: str, where: str) -> str:
 
 
 def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
-    """Yield each record of data (bytes) in a Dialect that is no blank line: where (line) it begins, its
-    cells.
+    """Yield Records (line where it begins, cells), from data (bytes), a Dialect, and `where`, a text. A blank
+    line is none.
 
     Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
     or its quoting is broken: nothing after that is sure.

@@ -41,7 +41,7 @@ class Row:
     raw: Mapping[str, Any]
 
     def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
-        """Return the alternatives in a column's cell: a list's elements, or the text cut at the separator."""
+        """Return the alternatives, a tuple, in this row's cell of a column name: a list's, or cut text."""
         value, text = self.raw.get(column), self.cells[column]
         if not isinstance(value, list) and not separator:
             return (text,) if text.strip() else ()
@@ -59,7 +59,7 @@ def text_of(value: Any) -> str:
 
 
 def flat(record: Mapping[str, Any], depth: int = _DEEPEST) -> Mapping[str, Any]:
-    """Return a record with the fields of objects within it as fields of its own, named with a dot. `{"human":
+    """Return a record, a dict, with the fields of objects in it as its own, named with a dot. `{"human":
     {"score": 1}}` has `human` and `human.score`; a key that holds a dot keeps its value.
     """
     if not depth or not any(isinstance(value, dict) for value in record.values()):
@@ -113,8 +113,8 @@ class Table:
 
     @classmethod
     def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
-        """Return the Table of numbered records, named by `where`; half a surrogate pair becomes U+FFFD, and a
-        note.
+        """Make a Table from `where`, a name, and pairs (number, record), in their order. Half a surrogate
+        pair becomes U+FFFD, and a note.
         """
         import polars as pl
 
@@ -149,7 +149,7 @@ class Table:
 
     @classmethod
     def of_frame(cls, where: str, whole: pl.DataFrame, **more: Any) -> Table:
-        """Return the Table, named by `where`, of a whole polars frame of any types. Lists and structs stay
+        """Make a Table from `where`, a name, and a whole polars frame of any types. Lists and structs stay
         lists and objects, whole numbers whole; null and NaN are None. A 32-bit float is the shortest decimal
         that means it: 0.1, not 0.10000000149011612. Columns of bytes are left out.
         """
@@ -185,7 +185,7 @@ class Table:
         return list(self.each())
 
     def each(self, limit: int | None = None) -> Iterator[Row]:
-        """Yield the Rows, or the first `limit` of them, each made when it is needed."""
+        """Yield this table's Rows, or its first `limit`, each made when it is needed."""
         raws: Iterable[Mapping[str, Any]] = itertools.repeat({})
         if self.records is not None:
             raws = self.records
@@ -197,7 +197,7 @@ class Table:
             yield Row(number, cells, cells if is_text else raw)
 
     def filled(self) -> Table:
-        """Return the Table without its rows that have no content; InputError: there is no other."""
+        """Return this Table without its rows that have no content; InputError where there is no other."""
         import polars as pl
 
         some = self.frame.select(pl.any_horizontal(pl.all() != "")).to_series() if self.fields else None

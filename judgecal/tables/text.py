@@ -37,7 +37,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str | None:
-    """Return why the packed file at a path, of such a size unpacked, is not read (beyond `most`), or None."""
+    """Return why a packed file is not read, a text, or None, from its unpacked size and its path."""
     if size > most:
         return f"unpacks to {size / 1e6:,.0f} MB, and {most / 1e6:,.0f} MB are read at most"
     if size > max(_SMALL, _MOST_PACKED * path.stat().st_size):
@@ -46,7 +46,7 @@ def unpacks_to_much(size: int, path: Path, most: float = MOST_UNPACKED) -> str |
 
 
 def unreadable(path: Path, error: Exception) -> InputError:
-    """Return the InputError for a path that cannot be read with this error, and what to do."""
+    """Return the InputError, with what to do, for an unreadable file, from its path and the exception."""
     if isinstance(error, FileNotFoundError):
         return no_such_file(path)
     if isinstance(error, IsADirectoryError):
@@ -77,7 +77,7 @@ def encoding_of(data: bytes) -> str:
 
 
 def decode(data: bytes, where: str) -> tuple[str, list[str]]:
-    """Return the text of data (UTF-8 bytes), and the problems of those that are none, with `where`.
+    """Return (text, list of problems), from data (UTF-8 bytes) and `where`, a name for the problems.
 
     Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
     Another encoding's byte order mark gives no text at all.
@@ -96,7 +96,7 @@ def read_text(path: Path) -> str:
 
 
 def utf8_problems(data: bytes, where: str) -> list[str]:
-    """Return the problems of data (bytes) as UTF-8, with `where`: the first bad line, or a NUL byte's."""
+    """Return a list of problems of UTF-8, from data (bytes) and `where`: a first bad line, or a NUL byte."""
     try:
         data.decode()
     except UnicodeDecodeError as error:
@@ -144,7 +144,7 @@ _LONGEST_DATE = 40
 
 
 def defuse(text: str) -> str:
-    """Return a text with an apostrophe before it where a spreadsheet would run or rewrite it."""
+    """Return a text, with an apostrophe before it if a spreadsheet would run or rewrite it."""
     risky = text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
     return _MARK + text if risky or text.startswith(_MARK) else text
 

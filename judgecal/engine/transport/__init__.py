@@ -27,7 +27,7 @@ class Transport(Protocol):
     keeps_time: bool
 
     async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
-        """Send messages once, for a repeat, and return the Reply, held to a ReplySchema where one is given.
+        """Send messages once, for a repeat (number), by a ReplySchema or None, and return the Reply.
 
         Raises:
             CallFailed: there is no reply.
@@ -56,7 +56,7 @@ class EmbeddedTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """Return the embedded model's Reply to messages, the same for every repeat; it cannot fail."""
+        """Return the embedded model's Reply to messages and a repeat (number), alike for all; never fails."""
         start = time.perf_counter()
         text, chances = self._reply(messages)
         took = time.perf_counter() - start

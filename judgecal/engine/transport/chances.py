@@ -28,7 +28,7 @@ class TokenChances:
         self._said = False
 
     async def told(self, send: Callable[[int], Awaitable[Reply]]) -> Reply:
-        """A reply with its tokens, or none where they count; asked for fewer, then none, where refused.
+        """Return the Reply of a function `send`, which takes a number of chances; fewer where refused.
 
         Only a reply tells that it was the chances that were refused, and not a text that speaks of them.
         """
@@ -53,7 +53,7 @@ class TokenChances:
 
 
 def tokens_in(text: str, rows: Any, tops: Any = None) -> list[Token] | None:
-    """The tokens that make up a text, from a server's rows of log-probabilities; None without any.
+    """Return the list of Tokens that make up a text, from a server's rows of log-probabilities, or None.
 
     Where they do not make it up, the one token is empty: then no verdict is one of them. `rows` are the
     tokens as the server names them, each with those that might have stood there, or these in `tops`; None

@@ -27,7 +27,7 @@ _redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
-    """Make a `dspy.LM` for a ModelSpec, with its key, endpoint and number of retries."""
+    """Make a `dspy.LM` for a ModelSpec, with its key and endpoint, and a number of retries."""
     # Read by litellm, and by DSPy's price look-up, when they are first used: no fetch from the network.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     import dspy
@@ -73,7 +73,7 @@ def _follow_no_redirect_of_ours() -> None:
 
 @contextlib.contextmanager
 def following_no_redirect() -> Iterator[list[str]]:
-    """Within the block, httpx follows no redirect in this task; yields where redirects would have led."""
+    """Yield a list of addresses: within the block httpx follows no redirect to them in this task."""
     _follow_no_redirect_of_ours()
     elsewhere: list[str] = []
     token = _redirects.set(elsewhere)
@@ -113,7 +113,7 @@ class DspyTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """Send messages for a repeat and return the Reply, asked anew where chances are refused."""
+        """Send messages for a repeat (number) and return the Reply, sent anew where chances are refused."""
         return await self._chances.told(functools.partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:

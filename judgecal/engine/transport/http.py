@@ -75,7 +75,7 @@ class HttpTransport:
     async def send(
         self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
     ) -> Reply:
-        """Send messages for a repeat and return the Reply, asked anew where chances are refused."""
+        """Send messages for a repeat (number) and return the Reply, sent anew where chances are refused."""
         if not self._spec.weighs:
             return await self._sent(messages, schema, 0)
         return await self._chances.told(partial(self._sent, messages, schema))
@@ -168,7 +168,7 @@ class HttpTransport:
         return self.reply_in(data, messages)
 
     def reply_in(self, data: Mapping[str, Any], messages: Sequence[Message] = ()) -> Reply:
-        """Read the Reply in an answer's JSON data; a chat's can be read without the messages.
+        """Return the Reply in an answer's JSON data (dict); a chat's can be read without messages.
 
         Raises:
             CallFailed, AuthError: it holds an error in the place of one.
@@ -227,7 +227,7 @@ def _checked(address: str, what: str) -> URL:
 
 
 def proxy_for(url: URL) -> URL | None:
-    """The proxy that the environment names for a URL; None where it names none or exempts the host."""
+    """Return the proxy (URL) that the environment names for a URL; None without any or for an exempt host."""
     named = urllib.request.getproxies_environment()
     proxy = named.get(url.scheme) or named.get("all")
     if not proxy or urllib.request.proxy_bypass(f"{url.host}:{url.port}"):

@@ -77,7 +77,7 @@ class _StatedError:
 
 
 def at(value: Any, *path: str | int) -> Any:
-    """The value at a path of keys and positions of an answer whose shape nobody vouches for, else None."""
+    """Return what a value of unsure shape holds at a path, the keys and positions behind it; else None."""
     for step in path:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, dict) else None
@@ -102,7 +102,7 @@ def cannot_be_called(spec: ModelSpec, text: str) -> AuthError:
 
 
 def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) -> AuthError:
-    """Return the AuthError of a model (ModelSpec) whose server redirects to a location, without secrets.
+    """From a ModelSpec, a location or None that its server redirects to, and secrets, return an AuthError.
 
     `location` is where, None where the client does not say.
     """
@@ -118,7 +118,7 @@ def redirected(spec: ModelSpec, location: str | None, secrets: Sequence[str]) ->
 def error_of(
     spec: ModelSpec, *, status: int, headers: Mapping[str, str], body: bytes, secrets: Sequence[str]
 ) -> CallFailed | AuthError:
-    """Return the CallFailed or AuthError of a ModelSpec by status, headers and body, without secrets."""
+    """From a ModelSpec, status, headers, body in bytes, and secrets, return the CallFailed or AuthError."""
     if status in REDIRECTS and (location := headers.get("location")):
         return redirected(spec, location, secrets)
     stated = None
@@ -133,7 +133,7 @@ def error_of(
 def error_inside(
     spec: ModelSpec, *, data: Mapping[str, Any], secrets: Sequence[str]
 ) -> CallFailed | AuthError | None:
-    """Return the CallFailed or AuthError in an answer's JSON data, by ModelSpec and secrets; else None."""
+    """From a ModelSpec, an answer's JSON data and secrets, return its CallFailed or AuthError, or None."""
     inner = data.get("error") or at(data, "choices", 0, "error")
     if not inner:
         return None
@@ -146,7 +146,7 @@ def error_inside(
 
 
 def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
-    """Return the CallFailed or AuthError of a ModelSpec's client, DSPy's, by its exception's class."""
+    """From a ModelSpec and an exception of DSPy's client, return a CallFailed or AuthError, by its class."""
     from dspy.utils import exceptions as errors
 
     text = str(error)
@@ -176,7 +176,7 @@ def error_of_dspy(spec: ModelSpec, error: Exception) -> CallFailed | AuthError:
 
 
 def excerpt(body: bytes, secrets: Sequence[str]) -> str:
-    """The text of a body that is not JSON, its tags and secrets left out."""
+    """Return as text a body (bytes) that is not JSON, without its tags and without the secrets given."""
     text = body.decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
         text = re.sub(r"<[^<>]*>", " ", text)
@@ -230,7 +230,7 @@ def _stated(data: Mapping[str, Any]) -> _StatedError:
 
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that a server's headers ask for, as a number or a date, if they do."""
+    """Return the wait in seconds that headers (dict) state as a number or a date; None where they do not."""
     for name in ("retry-after-ms", "x-ms-retry-after-ms"):
         if (wait := _seconds(headers.get(name))) is not None:
             return wait / 1000.0

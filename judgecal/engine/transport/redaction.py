@@ -50,7 +50,7 @@ def secrets_of(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def redacted(text: str, secrets: Sequence[str]) -> str:
-    """A text with stars in the place of each secret, or half of one, of at least eight characters."""
+    """Return a text with stars in place of each of the secrets, or a half, of at least eight characters."""
     for secret in secrets:
         for form, pieces in _forms(secret):
             for piece in pieces:
@@ -69,7 +69,7 @@ def sent_secrets(spec: ModelSpec) -> tuple[str, ...]:
 
 
 def redacted_reply(reply: Reply, secrets: Sequence[str], *, sent: Sequence[str]) -> Reply:
-    """Return a Reply with secrets redacted in its text, model and end; those `sent` in any form.
+    """Return a Reply without secrets in its text, model and end; `sent` are secrets to hide in any form.
 
     Those that were `sent` are looked for in every form, and once a reply holds one, or another as it is, so
     are all.

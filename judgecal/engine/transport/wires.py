@@ -97,7 +97,7 @@ class OpenAI(Wire):
     _cut = ("length", "max_tokens", "model_length")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers from a ModelSpec and its key: `path` below its address, the key as bearer."""
+        """Set URL and headers from a ModelSpec and a key or None: `path` below its address, key as bearer."""
         base = spec.address.rstrip("/")
         if not base or not (spec.api_base or spec.known_provider.wire in (None, "openai")):
             raise InputError(f"model {spec.alias}: {spec.provider} is spoken to {self.format}: set api_base")
@@ -112,7 +112,7 @@ class OpenAI(Wire):
         return self.spec.id.partition("/")[2]
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
-        """The messages as they are, with the model's settings."""
+        """Return a call's body (dict): the messages as they are, with the model's settings."""
         spec, body = self.spec, dict[str, Any](model=self.model)
         if spec.sent_temperature is not None:
             body["temperature"] = spec.sent_temperature
@@ -127,7 +127,7 @@ class OpenAI(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """Return the first choice in an answer's JSON data as the Reply to messages."""
+        """From an answer's JSON data and the messages, return the Reply: its first choice."""
         choice, usage = _fields(at(data, "choices", 0)), _fields(data.get("usage"))
         message, reason = _fields(choice.get("message")), choice.get("finish_reason")
         content = message.get("content")
@@ -162,13 +162,13 @@ class Anthropic(Wire):
     _prompt_counts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers from a ModelSpec and its key: `/v1/messages` below its address."""
+        """Set URL and headers from a ModelSpec and a key or None: `/v1/messages` below its address."""
         base = spec.address.rstrip("/")
         self.url = base if base.endswith(self._path) else with_version(base, "v1") + self._path
         self.headers = {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
-        """The turns; the system message stands apart from them."""
+        """Return a call's body (dict) of messages; the system message stands apart from the turns."""
         spec = self.spec
         longest = spec.max_tokens or min(spec.reply_limit or self._longest_reply, self._longest_reply)
         body: dict[str, Any] = {"model": spec.id.partition("/")[2], "max_tokens": longest}
@@ -182,7 +182,7 @@ class Anthropic(Wire):
         return body
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """Return the text blocks in an answer's JSON data as the Reply to messages."""
+        """From an answer's JSON data and the messages, return the Reply: its text blocks."""
         usage, reason = data.get("usage"), data.get("stop_reason")
         counts = [count(at(usage, name)) for name in self._prompt_counts]
         return Reply(
@@ -201,13 +201,13 @@ class Gemini(Wire):
     _filtered = ("SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII")
 
     def address(self, spec: ModelSpec, key: str | None) -> None:
-        """Set URL and headers from a ModelSpec and its key: `/v1beta/models/NAME:generateContent`."""
+        """Set URL and headers from a ModelSpec and a key or None: `/v1beta/models/NAME:generateContent`."""
         name = urllib.parse.quote(spec.id.partition("/")[2].removeprefix("models/"), safe="")
         self.url = f"{with_version(spec.address, 'v1beta')}/models/{name}:generateContent"
         self.headers = {"x-goog-api-key": key} if key else {}
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
-        """The turns; the system message stands apart from them.
+        """Return a call's body (dict) of messages; the system message stands apart from the turns.
 
         The schema goes in the subset of OpenAPI that Google takes; the order of the fields must be said
         there.
@@ -233,7 +233,7 @@ class Gemini(Wire):
         return body | ({"generationConfig": config} if config else {})
 
     def reply(self, data: Mapping[str, Any], messages: Sequence[Message]) -> Reply:
-        """Return the first candidate in an answer's JSON data as the Reply to messages."""
+        """From an answer's JSON data and the messages, return the Reply: its first candidate."""
         candidate, usage = at(data, "candidates", 0), data.get("usageMetadata")
         reason, stopped = at(candidate, "finishReason"), "stop"
 
@@ -284,7 +284,7 @@ class Rerank(OpenAI):
     format = "in Cohere's format for relevance"
 
     def payload(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> dict[str, Any]:
-        """The query and the texts of the messages, as a body for JSON."""
+        """Return a call's body (dict) for JSON: the query and the texts of the messages."""
         query, *texts = [message["content"] for message in messages]
         return {"model": self.model, "query": query, "documents": texts, "top_n": len(texts)}
 
@@ -304,7 +304,7 @@ WIRES: Mapping[str, type[Wire]] = {
 
 
 def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """Return the n vectors in an answer's JSON data as a Reply of a ModelSpec, in order of their indices.
+    """From an answer's JSON data, a number n of vectors and a ModelSpec, return the Reply, in index order.
 
     Raises:
         CallFailed: there are not n of them.
@@ -318,7 +318,7 @@ def vectors_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
 
 
 def vectors_in(text: str) -> Vectors:
-    """The vectors of a reply's text.
+    """Return the vectors that a text of a reply holds, as an array, a row each.
 
     Raises:
         ValueError: there is none, they have different lengths, or hold what is not a finite number or nothing
@@ -339,7 +339,7 @@ def vectors_in(text: str) -> Vectors:
 
 
 def scores_reply(data: Mapping[str, Any], n: int, spec: ModelSpec) -> Reply:
-    """Return the n scores in an answer's JSON data as a Reply of a ModelSpec, in order of their indices.
+    """From an answer's JSON data, a number n of scores and a ModelSpec, return the Reply, in index order.
 
     Raises:
         CallFailed: there are not n of them.

@@ -61,7 +61,7 @@ class Export:
         self.n_records += n
 
     def skip(self, reason: str, n: int = 1) -> None:
-        """Skip a number (n) of records that were counted, for a reason."""
+        """Skip a record, or n, that was counted already, for a reason (text)."""
         if n:
             self.skipped[reason] += n
 
@@ -71,7 +71,7 @@ class Export:
         self.skip(reason, n)
 
     def objects(self, value: Any, what: str, *, holders: bool = False) -> list[Row]:
-        """Return the list of objects (Rows, dicts) in a value, each counted; others are skipped as no `what`.
+        """Return the list of Rows (dicts) in a value, each counted; skip others, as no `what` (text).
 
         With `holders` the objects hold records and are none themselves: only what is no object is counted.
         """
@@ -82,7 +82,7 @@ class Export:
         return rows
 
     def lack_texts(self, what: str, advice: str) -> None:
-        """Refuse an export of `what` that lacks the texts judged, with the advice."""
+        """Add a problem: the export has no `what` (text), so no text to judge; with an advice (text)."""
         self.problems.append(
             f"{self.where}: no {what} among the files, so there is no text to judge: export {advice}, and "
             "hand over both files"
@@ -100,7 +100,7 @@ class Export:
             self.problems.append(f"{self.where}: two items with different texts have the id {item.item_id!r}")
 
     def add_apart(self, items: Sequence[Item]) -> list[Item]:
-        """Add items and return them as added: an id with several texts gets 8 digits of each text's sha."""
+        """Add Items, return the list as added: an id with several texts gets 8 digits of each text's sha."""
         texts: defaultdict[str, set[str]] = defaultdict(set)
         for item in items:
             texts[item.item_id].add(item.sha)
@@ -137,7 +137,7 @@ class Export:
     def add_by_source(
         self, source: str, score: Score, *, rater: str, people: str, judges: Collection[str]
     ) -> None:
-        """Add a Score as a rater's or a judge's by its source: `people`, or one of `judges`; else skip it."""
+        """By its source, add a Score for a rater, from `people` or from one of `judges`; else skip it."""
         if source == people:
             self.add_rating(replace(score, by=person(rater), error=None))
         elif source in judges:
@@ -146,7 +146,7 @@ class Export:
             self.skip(f"a score of the source {source or 'nobody'}")
 
     def settle(self) -> None:
-        """Skip items without a question or fields, and scores of items that are not there."""
+        """Skip the export's own items without question or fields, and its scores of items not there."""
         for item in [*self.items.values()]:
             if not item.question.strip() and not item.fields:
                 self.skip("an item without a question")
@@ -178,7 +178,7 @@ def formats() -> dict[str, ExportFormat]:
 
 
 def guess(files: Sequence[Path]) -> str | None:
-    """Return the name of the tool that files are exported from; None for none; several are refused."""
+    """Return the name of the tool that files (paths) are exported from, or None; several are refused."""
     begun = [outline(file) for file in files]
     fitting = [tool.name for tool in formats().values() if tool.holds(begun)]
     if len(fitting) > 1:
@@ -188,7 +188,7 @@ def guess(files: Sequence[Path]) -> str | None:
 
 
 def read_export(files: Sequence[Path], tool: str) -> Export:
-    """Read the files of a tool's export into an Export; InputError lists every problem."""
+    """Read files (paths), exported from the tool so named, into an Export; InputError lists every problem."""
     tools = formats()
     if tool not in tools:
         raise unknown_name("tool", tool, tuple(tools))
@@ -215,7 +215,7 @@ def id_of(*parts: Any) -> str:
 
 
 def person(name: str) -> str:
-    """Return a person's name as a rater's: of an e-mail address `rater-` and 8 hex digits of its hash."""
+    """Return a person's name (text) as a rater's: an e-mail address as `rater-` and 8 digits of its hash."""
     name = well_formed(name).strip()
     if "@" not in name:  # the rater `gold` is the adjudicated label
         return "gold (a person)" if name == "gold" else name or _UNNAMED

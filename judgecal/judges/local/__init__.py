@@ -38,7 +38,7 @@ def local_judge(
     check: Callable[[Mapping[str, str]], None] | None = None,
     packages: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator that declares a local judge of a source; arguments are the fields of `LocalRule`."""
+    """Return a decorator that declares a local judge from a `source` (text); options as in `LocalRule`."""
 
     def declare(call: Callable[..., Any]) -> Callable[..., Any]:
         _RULES[call.__name__] = LocalRule(call, scale, source, needs, check, packages or {})

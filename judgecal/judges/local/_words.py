@@ -50,7 +50,7 @@ def by_itself(char: str) -> bool:
 
 
 def folded(text: str) -> str:
-    """The text without case, in Unicode's compatibility form (NFKC)."""
+    """Return a text without case, as a text in Unicode's compatibility form (NFKC)."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
@@ -92,7 +92,7 @@ def runs(text: str, length: int) -> frozenset[tuple[str, ...]]:
 
 
 def runs_anew(text: str, length: int) -> frozenset[tuple[str, ...]]:
-    """The word runs of a given length in a text that will not come again, without a cache."""
+    """Return the frozenset of word runs of a `length` in a text, without a cache."""
     sequence = words(text)
     return frozenset(zip(*(sequence[start:] for start in range(length)), strict=False))
 
@@ -101,6 +101,6 @@ _runs = lru_cache(maxsize=256)(runs_anew)
 
 
 def share_in_words(good: int, whole: int, what: str, others: Sequence[str]) -> str:
-    """Write `3 of 5 sentences; not: ...` from the numbers good and whole, what they are, and the others."""
+    """Return `3 of 5 sentences; not: ...`, a text, from good, whole (numbers), `what` they are and others."""
     first = f"; not: {others[0][:_SHOWN]}{'...' * (len(others[0]) > _SHOWN)}" if others else ""
     return f"{good} of {whole} {what}{first}"

@@ -69,7 +69,7 @@ class Writer:
         return digest([self.model.settings(), version, self.messages(Item("", "", "", ""))])[:16]
 
     def messages(self, item: Item) -> Sequence[Message]:
-        """Return the chat messages that ask the writer for an item's answer."""
+        """Return the chat Messages, a sequence, that ask the writer to answer an Item."""
         inputs = item_inputs(self.signature.inputs, item)
         formatted: list[dict[str, Any]] = self._adapter.format(self._asked, [], inputs)
         return [{"role": message["role"], "content": message["content"]} for message in formatted]

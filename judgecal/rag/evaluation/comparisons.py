@@ -109,7 +109,7 @@ def values_of(measured: Sequence[Measured]) -> Values:
 
 
 def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Compare every two systems of the measured answers by total, paired by question.
+    """Return a tuple of SystemComparisons of Measured answers: every two by total, paired by question.
 
     None where there is but one. The seed is of the sign flips.
     """
@@ -127,7 +127,7 @@ def compare_systems(measured: Sequence[Measured], *, seed: int = 0) -> tuple[Sys
 
 
 def compare_documents(measured: Sequence[Measured], *, seed: int = 0) -> tuple[SystemComparison, ...]:
-    """Compare every two systems of the measured answers on each document of ten questions and more.
+    """From Measured answers, return SystemComparisons of two systems by document of ten questions or more.
 
     What could have been shown at least is not known of so many at once, and None.
     """
@@ -191,7 +191,7 @@ def factor_curves(
     *,
     seed: int = 0,
 ) -> tuple[FactorCurve, ...]:
-    """Return a FactorCurve for each factor of several levels, from Values, settings and base systems.
+    """Return FactorCurves from Values, settings (system -> table and factor -> value) and base systems.
 
     What is called the best of a curve is held at a level that pays for all of them.
 

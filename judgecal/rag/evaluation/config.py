@@ -145,7 +145,7 @@ class ReadConfig:
 
 
 def read_evaluate_config(path: Path) -> ReadConfig:
-    """Read the path of a configuration as a ReadConfig; every problem is told at once."""
+    """Read the configuration file at a path as a ReadConfig; all problems are raised at once."""
     where = shown(path)
     tables, systems = _tables_of(read_toml(path), where, path.parent)
     return ReadConfig("evaluate", shlex.quote(where), path.parent, tables, tuple(systems))
@@ -215,7 +215,7 @@ def _read_systems(
 
 
 def sweep_problems(factors: Mapping[str, Any], table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield problems of a system's swept factors and levels, beside the system's own table."""
+    """Yield messages on factors (factor -> levels) swept over a system's table (mapping)."""
     held = dict(_flat(table))
     for factor, levels in factors.items():
         if not isinstance(levels, list) or not levels:
@@ -277,7 +277,7 @@ def system_of(
     workspace: Workspace,
     documents: Callable[[], Sequence[GoldDocument]],
 ) -> System:
-    """Make the System of a SystemTable, its ReadConfig and a Workspace; `documents` reads GoldDocuments."""
+    """Make the System of a SystemTable, ReadConfig, Workspace and `documents`, a function to read them."""
     name, options = table.name, table.options
     if table.kind == "local":
         return LocalSystem(name, options, documents, workspace)
@@ -289,7 +289,7 @@ def system_of(
 
 
 def collection_of(config: ReadConfig, workspace: Workspace) -> Collection:
-    """Return the Collection (questions after `split`, documents) of a ReadConfig in a Workspace."""
+    """Return the Collection, questions and documents, of a ReadConfig in a Workspace."""
     table, folder = config.tables.questions, config.folder
     documents = config.tables.documents.path and folder / config.tables.documents.path
     if table.file is None:
@@ -325,7 +325,7 @@ def answer_config(
     trust_lock: bool,
     repeats: int,
 ) -> ReadConfig:
-    """Make the ReadConfig of `answer` from its options: gold set, signatures x models x contexts, judge.
+    """Make a ReadConfig of typed, gold, signatures, models, contexts, k, judge, lock, trust_lock, repeats.
 
     `typed`: the options, as they were typed.
     """

@@ -74,7 +74,7 @@ def _is_path(text: str) -> str:
 
 
 def value_at(path: str, data: Any) -> Any:
-    """Return the values of JSON data at a dotted path: a key, a place in a list from 0, or `*` for all.
+    """Return what a dotted path names in JSON data: a key, a place in a list from 0, or `*` for all.
 
     Raises:
         LookupError: it holds nothing there; the message says what is there instead. In the place of one of

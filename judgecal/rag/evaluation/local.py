@@ -129,7 +129,7 @@ class LocalConfig(BaseModel):
 def call(
     respondent: Respondent, items: Sequence[Item], asking: Asking, file: str, *, label: str | None = None
 ) -> tuple[Judgement, ...]:
-    """Return a Respondent's Judgements of Items, from the journal `file` or asked now, under an Asking."""
+    """Return Judgements, a tuple, by a Respondent on Items under an Asking; `file`: the journal's name."""
     options = asking.options
     with open_journal(asking.folder / file, options) as journal:
         return run_trials(
@@ -148,7 +148,7 @@ def known_sum(*values: float | None) -> float | None:
 
 
 def price_of(row: Judgement, model: ModelSpec | None) -> float | None:
-    """Return the USD that a judgement's call cost; of a stored reply the model's price, None if unknown."""
+    """From a Judgement and a ModelSpec or None, return its USD (stored: by the model's price) or None."""
     if not row.cached or model is None:
         return row.cost_usd
     written = row.completion_tokens if model.task == "chat" else 0
@@ -215,7 +215,7 @@ _built: OrderedDict[str, Searched] = OrderedDict()
 
 
 def shared(key: str, build: Callable[[], Searched]) -> Searched:
-    """Return the search index of a key, built by `build` unless this process holds it; two are held."""
+    """Return the Searched of a key, made by a function `build` unless this process holds it; two are held."""
     searched = _built.pop(key, None) or build()
     _built[key] = searched
     while len(_built) > _HELD:
@@ -268,7 +268,7 @@ class Embedder(_TaskModel):
 
 
 def texts_to_embed(texts: Sequence[str]) -> list[Item]:
-    """Pack texts in their order into items of up to 32 each, one call an item.
+    """Pack texts in their order into a list of Items of up to 32 texts each, a call an item.
 
     A text that is blank, which servers refuse, is sent as a full stop.
     """
@@ -335,7 +335,7 @@ def reranker_named(name: str, *, workspace: Workspace) -> Respondent:
 
 
 def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved]) -> list[Item]:
-    """Make an item of each question with the texts retrieved for it as contexts; empty ones left out."""
+    """From Questions and a Retrieved for each, make Items with the texts as contexts; empty are left out."""
     return [
         question.item(tuple(Context(candidate.text) for candidate in hit.candidates))
         for question, hit in zip(questions, retrieved, strict=True)
@@ -346,7 +346,7 @@ def candidate_items(questions: Sequence[Question], retrieved: Sequence[Retrieved
 def rerank(
     reranker: Respondent, questions: Sequence[Question], retrieved: Sequence[Retrieved], asking: Asking
 ) -> list[Retrieved]:
-    """Return what was Retrieved for each Question, reordered by a Respondent's scores under an Asking.
+    """From a reranker (Respondent), Questions, their Retrieved and an Asking, return a list of Retrieved.
 
     The better the verdict on a candidate, the further to the front; equal ones stay as they were. The seconds
     are those of the longest call, as the calls of a question are made at once; of the model inside judgecal,

@@ -109,7 +109,7 @@ class Maker(Writer):
     """Who makes questions of one kind: a signature of `gold_make/` and a model; verdicts are JSON."""
 
     def read(self, text: str) -> ParsedReply:
-        """Parse a reply's text into a draft's fields; an empty question: there is none to ask."""
+        """Read a reply's text as a ParsedReply with a draft's fields; an empty question: none to ask."""
         fields = self.fields(text, "question")
         if isinstance(fields, Failure):
             return ParsedReply(None, failure=fields)
@@ -133,7 +133,7 @@ class Draft:
         return {(plain_text(self.question),), *([(self.answer, self.quote)] if self.quote else [])}
 
     def shown(self) -> Item:
-        """Return the draft as the Item that critics are shown."""
+        """Return the draft's own question and answer as the Item that critics are shown."""
         name = self.request.name
         return Item(name, name, self.question, self.answer, contexts=self.contexts)
 
@@ -159,7 +159,7 @@ class Corpus:
         return [self.passages[number] for number in self._by_passage.search([text], k)[0][0].tolist()]
 
     def requests(self, kind: str, *, seed: int) -> Iterator[QuestionRequest]:
-        """Yield a question request of a kind for every passage, in an order drawn by the seed."""
+        """Yield a QuestionRequest of the named kind for each own passage, in an order drawn by a seed."""
         draw = random.Random(f"{seed}:{kind}")
         by_document: dict[str, list[Chunk]] = {}
         for passage in self.passages:
@@ -183,14 +183,14 @@ class Pool:
     made: int = 0
 
     def take(self) -> list[QuestionRequest]:
-        """Return the list of question requests of the next round."""
+        """Return the list of QuestionRequests of the pool's next round."""
         left = DRAFTS_PER_QUESTION * self.wanted - self.made
         requests = list(islice(self.requests, max(0, min(self.wanted - self.kept, left))))
         self.made += len(requests)
         return requests
 
     def short(self) -> str | None:
-        """Say why fewer questions were made than wanted; None where enough were."""
+        """Say in a sentence why fewer questions were made than wanted; None where enough were."""
         if self.kept >= self.wanted:
             return None
         if self.made < DRAFTS_PER_QUESTION * self.wanted:
@@ -199,7 +199,7 @@ class Pool:
 
 
 def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draft:
-    """Make the Draft of a QuestionRequest from the Judgement that replies to it; the Corpus may refuse it."""
+    """Make a Draft from a QuestionRequest, the Judgement that replies to it, and a Corpus (may refuse)."""
     if row.verdict is None:
         kind = row.error.kind if row.error else "parse"
         return Draft(request).reject(
@@ -223,7 +223,7 @@ def read_draft(request: QuestionRequest, row: Judgement, corpus: Corpus) -> Draf
 
 
 def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
-    """Return the longest Draft that a QuestionRequest may give on a Corpus, for a preview's bound."""
+    """Return the longest Draft that a QuestionRequest may give, on a Corpus, for a preview's bound."""
     unanswerable, text = request.kind == UNANSWERABLE, request.passage.text
     passages = corpus.nearest(text) if unanswerable else [request.passage]
     contexts = tuple(Context(passage.text, passage.document_id) for passage in passages)
@@ -231,7 +231,7 @@ def expected_draft(request: QuestionRequest, corpus: Corpus) -> Draft:
 
 
 def draft_item(draft: Draft, name: str) -> Item:
-    """Return a draft as an Item of the set, of this name; its answer is the reference too."""
+    """Return a Draft as an Item with the name given; the draft's answer is the reference too."""
     answerable = draft.request.kind != UNANSWERABLE
     return Item(
         item_id=name,
@@ -252,7 +252,7 @@ Ask = Callable[[Respondent, Sequence[Item], str], Sequence[Judgement]]
 
 
 def criticise(drafts: Sequence[Draft], critics: Mapping[str, Judge], ask: Ask) -> list[Draft]:
-    """Return the Drafts, those turned down that a critic (name -> Judge) fails; `ask` makes the calls.
+    """Return Drafts, turning down those that a critic (name -> Judge) fails; a function `ask` makes calls.
 
     `critics`: a judge for each of `CRITICS`, in the order in which they are asked.
     """
@@ -285,7 +285,7 @@ def asked(critic: str, draft: Draft) -> bool:
 
 
 def lost(row: Judgement) -> str:
-    """Say why a judgement's call has to be made again; empty where it need not."""
+    """Say in text why a Judgement's call has to be made again; empty where it need not."""
     failed = row.error is not None and row.error.kind in RETRIED_ON_RESUME
     return f"{NO_CALL} ({row.error.kind})" if failed and row.error else ""
 

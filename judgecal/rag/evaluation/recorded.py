@@ -40,7 +40,7 @@ class RecordedConfig(BaseModel):
 
 
 def recorded_columns(col: Sequence[str], table: Table, workspace: Workspace | None) -> Columns:
-    """Return the Columns of a Table of answers, from `col` entries (PART=COLUMN) or a Workspace's."""
+    """Return Columns from `col` entries (PART=COLUMN), a Table of answers, and a Workspace or None."""
     columns = read_columns(col, takes=_PARTS, inputs=(), workspace=workspace)
     columns = columns.resolved(table.columns, only=("system", "contexts"))
     usual = next((name for name in _QUESTION_COLUMNS if name in table.columns), _QUESTION_COLUMNS[0])
@@ -85,7 +85,7 @@ class RecordedSystem(System):
         return {**self.table.model_dump(exclude={"answers"}), "sha256": sha256}
 
     def check(self, questions: Sequence[Question]) -> list[str]:
-        """Return a message for each problem of the table of answers to these questions."""
+        """Return a list of messages, each a problem that the own table has with these Questions."""
         try:
             self._read(questions)
         except InputError as error:
@@ -96,7 +96,7 @@ class RecordedSystem(System):
         return CostEstimate(0, len(questions), 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return the recorded SystemAnswer to each of the Questions; nothing is asked under the Asking."""
+        """Return the recorded SystemAnswer to each of the Questions, given an Asking; nothing is asked."""
         recorded, unmatched = self._read(questions)
         if unmatched:  # counted alone, as they may name sealed questions
             notice(

@@ -153,7 +153,7 @@ class StateFiles:
         self._write(1, map(self._answer, answers), ANSWER_COLUMNS)
 
     def write_measured(self, measured: Iterable[Measured], columns: Sequence[str]) -> None:
-        """Write state 3, Measured answers, as a file with the named columns of judges."""
+        """Write state 3, Measured answers, as a file; given too: the names of the judges' columns."""
         kinds = {"share": float, "raw": float, "error": str}
         of_suite = {f"{column}_{part}": kind for column in columns for part, kind in kinds.items()}
         rows = []
@@ -175,7 +175,7 @@ class StateFiles:
         self._write(2, rows, {**ANSWER_COLUMNS, **VERDICT_COLUMNS, **of_suite})
 
     def write_summary(self, summaries: Iterable[SystemSummary], columns: Sequence[str]) -> None:
-        """Write state 4, a row for each SystemSummary, as a file with the named columns of judges."""
+        """Write state 4, a row a SystemSummary, as a file; given too: the names of the judges' columns."""
         rows = [
             _row(
                 SUMMARY_COLUMNS,

@@ -117,7 +117,7 @@ class Panel:
         return _share(judge.rule.mark, judge.rule.common)
 
     def config(self) -> list[dict[str, Any]]:
-        """Return the judges' configuration, a dict each; more repeats extend a run."""
+        """Return the configuration of the panel's own judges, a list of dicts; more repeats extend a run."""
         return [
             {"column": column.name, **judge_config(judge.judge)}
             for column in self.columns
@@ -125,7 +125,7 @@ class Panel:
         ]
 
     def measured_by(self) -> tuple[MeasuredBy, ...]:
-        """Return each judge with the column that it fills, and its lock (`MeasuredBy`)."""
+        """Return a tuple of MeasuredBy: each own judge with the column that it fills, and its lock."""
         return tuple(
             MeasuredBy(
                 column.name,
@@ -139,7 +139,7 @@ class Panel:
         )
 
     def lacking(self, questions: Sequence[Question]) -> list[str]:
-        """Return a message for each set of inputs that Questions lack for the judge of correctness."""
+        """Return a list of messages on inputs that Questions lack for the panel's judge of correctness."""
         judge, groups_by_lack = self.correctness_by.judge, dict[str, list[str]]()
         for question in [question for question in questions if question.answerable]:
             probe = ReadRow(SystemAnswer("any", question.group, "An answer.").item(question))
@@ -153,7 +153,7 @@ class Panel:
         ]
 
     def trained_notes(self, questions: Sequence[Question]) -> list[str]:
-        """Return a warning for each judge that was trained on some of these questions."""
+        """Return a list of warnings, each on an own judge that was trained on some of these Questions."""
         n_seen = {
             judge.judge.name: sum(question.group in judge.judge.trained_on for question in questions)
             for judge in self.members
@@ -170,7 +170,7 @@ class Panel:
         return 1 if judge.model is None or judge.model.embedded else self.repeats
 
     def due(self, rows: Sequence[ReadRow], journal: Journal, options: RunOptions) -> list[Due]:
-        """Return the calls Due for the judges on ReadRows, less what the Journal holds, by RunOptions."""
+        """Return a list of Due calls from ReadRows, the Journal of calls already made, and RunOptions."""
         return [
             Due(
                 trial.judge,
@@ -183,12 +183,12 @@ class Panel:
         ]
 
     def running(self, rows: Sequence[ReadRow]) -> tuple[Panel, Sequence[LeftOut]]:
-        """Return the Panel of judges that can judge some of the ReadRows, and those LeftOut."""
+        """Return a pair: the Panel of judges that can judge some of the ReadRows, and a list of LeftOut."""
         columns, left_out = survey(self.columns, rows) if rows else ((), ())
         return replace(self, columns=tuple(columns)), left_out
 
     def verdicts(self, row: ReadRow, journal: Journal) -> dict[str, AnswerVerdicts]:
-        """Return column -> AnswerVerdicts that the Journal holds of a ReadRow."""
+        """Return column -> AnswerVerdicts for a ReadRow, from a Journal of judgements."""
         judges = {column.name: column.judge_of(row) for column in self.columns}
         return {
             name: self._verdicts(journal, judge, row.shown(judge.judge))
@@ -215,7 +215,7 @@ def _share(label: Label | None, scale: Scale) -> float | None:
 
 
 def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
-    """Read the Panel of judges of a PanelTable in a Workspace; its paths start at a folder."""
+    """Read a Panel of judges from a PanelTable, the folder where its paths start, and a Workspace."""
     if table.judge is None:
         suite = load_suite(
             str(folder / table.suite) if table.suite.endswith(".toml") else table.suite, workspace=workspace
@@ -262,7 +262,7 @@ def read_panel(table: PanelTable, folder: Path, workspace: Workspace) -> Panel:
 
 
 def answered_items(folder: Path) -> tuple[Item, ...]:
-    """Read the answered items in an experiment's folder: question, reference, answer, system, documents."""
+    """Read the answered Items, a tuple, from the path of an experiment's folder."""
     path = folder / ITEMS_FILE
     if not path.is_file():
         raise InputError(
@@ -625,7 +625,7 @@ def evaluate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> EvaluateResult:
-    """Return the EvaluateResult of a config file: systems x questions x judges; nothing is asked twice.
+    """Return an EvaluateResult, given the path of a config file: its systems x questions x judges.
 
     Args:
         config: the TOML file.

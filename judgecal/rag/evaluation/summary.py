@@ -77,7 +77,7 @@ class Measured:
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the values that are not None; None where none is."""
+    """Return the mean, a float, of values, without those that are None; None where no value is left."""
     defined = [value for value in values if value is not None]
     return statistics.fmean(defined) if defined else None
 
@@ -182,7 +182,7 @@ def summarise(
     right_at: float = 0.5,
     pooled: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[SystemSummary, ...]:
-    """Summarise the measured answers of each system, over all questions or those that name a document.
+    """Return a tuple of SystemSummary, a system each, from Measured answers to all questions.
 
     Args:
         documents: None for all questions; a question may name several.
@@ -216,7 +216,7 @@ def _pooled(
 def outcome_of(
     answered: bool | None, answerable: bool, correctness: float | None, right_at: float
 ) -> OutcomeKind | None:
-    """Return the OutcomeKind of answered, answerable, correctness and the mark `right_at`; else None."""
+    """Return an OutcomeKind, or None, from whether answered, whether answerable, correctness and a mark."""
     if answered is None:
         return None
     if not answered:
@@ -281,7 +281,7 @@ def _summary(
 
 
 def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
-    """Return Seconds (means, percentiles) of times: pairs of seconds and whether complex; None left out."""
+    """Return Seconds (means, percentiles) from (seconds or None, whether complex) pairs; None left out."""
     defined = [(time, is_complex) for time, is_complex in times if time is not None]
     over = number_summary([time for time, _ in defined])
     of_complex = mean_of([time for time, is_complex in defined if is_complex])
@@ -289,7 +289,7 @@ def seconds_of(times: Iterable[tuple[float | None, bool]]) -> Seconds:
 
 
 def usd_per_1k(costs: Sequence[float | None]) -> float | None:
-    """Return the USD of a thousand answers from the cost of each; None where any is unknown."""
+    """Return the USD of a thousand answers, a float, from each answer's cost; None where any is unknown."""
     mean = None if None in costs else mean_of(costs)
     return None if mean is None else 1000.0 * mean
 
@@ -309,7 +309,7 @@ _KEY = re.compile(
 
 
 def is_complex(question: str) -> bool:
-    """Return whether a question is complex: long, of several questions, or with an English key word.
+    """Return whether a question's text is complex: long, of several questions, or with a key word.
 
     We made the rule; nobody has rated questions by it.
     """

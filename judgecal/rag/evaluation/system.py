@@ -71,7 +71,7 @@ class SystemAnswer:
         return f"{self.question}::{self.system}"
 
     def item(self, question: Question) -> Item:
-        """Return the answer to a question as the Item that judges see and `gold sheet` draws."""
+        """Return the answer, joined with a Question, as the Item that judges see and `gold sheet` draws."""
         return Item(
             self.item_id,
             question.group,
@@ -120,14 +120,14 @@ class System(Protocol):
         return []
 
     def preview(self, questions: Sequence[Question], asking: Asking) -> CostEstimate:
-        """Return the CostEstimate of answering Questions under an Asking, if known."""
+        """Return the CostEstimate of answering Questions under an Asking (folder and options)."""
         retry = asking.options.retry_unscored
         journal = AnswerJournal(asking.folder / ANSWERS_FILE, self.config(), retry_unscored=retry)
         stored = len(journal.settled(questions))
         return CostEstimate(len(questions) - stored, stored, 0, 0.0)
 
     def answer(self, questions: Sequence[Question], asking: Asking) -> list[SystemAnswer]:
-        """Return a SystemAnswer for each of the Questions, in their order, asked under an Asking.
+        """Return a list with a SystemAnswer to each of the Questions, in order, asked under an Asking.
 
         What the folder holds of an earlier run is not asked again, but for failures of the wire.
         """
@@ -135,7 +135,7 @@ class System(Protocol):
 
 
 def contexts_of(value: Any) -> tuple[Context, ...]:
-    """Read contexts from a system's value: a text, or a list of texts or `{text, document_id?, score?}`.
+    """Return a tuple of Contexts from a value: a text, or a list of texts or `{text, document_id, score}`.
 
     A score that is no finite number (numpy's are numbers) is left out, and that is said once a run.
 
@@ -240,7 +240,7 @@ def ask_all(
     *,
     concurrency: int,
 ) -> list[SystemAnswer]:
-    """Return a System's answers to Questions, under an Asking, by `connected` calls at a concurrency.
+    """Ask a System Questions under an Asking by a `connected` function at a concurrency: SystemAnswers.
 
     `connected` opens what asks one question, so many of which are asked at once.
 

@@ -61,7 +61,7 @@ class Bm25:
 
     @classmethod
     def of(cls, documents: Iterable[Sequence[str]]) -> Bm25:
-        """Build the BM25 index of documents, each given as its list of words; ValueError for none."""
+        """Build a Bm25 index from documents, each given as its list of words; ValueError for none."""
         try:
             okapi = _Okapi(documents, k1=K1, b=B, epsilon=EPSILON)
         except ZeroDivisionError:  # in the mean of their lengths
@@ -87,14 +87,14 @@ class Bm25:
         return int(self.weights.shape[1])
 
     def each_block(self, queries: Sequence[Sequence[str]], work: Callable[[int, Floats], None]) -> None:
-        """Call `work` with the first number and the scores of each block of queries, in threads."""
+        """Cut queries (lists of words) in blocks; call a function `work` with each's start and scores."""
         step = max(1, _BLOCK // self.n_documents)
         with ThreadPoolExecutor(os.cpu_count()) as pool:  # scipy and numpy release the interpreter
             starts = range(0, len(queries), step)
             list(pool.map(lambda start: work(start, self.scores(queries[start : start + step])), starts))
 
     def scores(self, queries: Sequence[Sequence[str]]) -> Floats:
-        """Return the array of scores of queries (lists of words) against all documents."""
+        """Return an array of scores: queries, given as lists of words, x the index's own documents."""
         # Queries x words, in the order of the words and repeated as they are, so that sums keep their order.
         numbers = [[self.vocabulary[word] for word in query if word in self.vocabulary] for query in queries]
         ends = np.cumsum([0, *map(len, numbers)])
@@ -106,7 +106,7 @@ class Bm25:
 
 
 def ranks_of(scores: Floats, documents: Ints) -> Ints:
-    """Return the rank of one document in each row of scores (queries x documents), an array.
+    """Return an array of ranks, from scores (queries x documents) and the document's number in each row.
 
     Ranks count from 1: strictly higher scores, and equal ones earlier in the corpus, stand before it.
     """
@@ -118,7 +118,7 @@ def ranks_of(scores: Floats, documents: Ints) -> Ints:
 
 
 def top_k(scores: Floats, k: int) -> Ints:
-    """Return the k best documents of each row of scores as an array: queries x min(k, documents)."""
+    """Return an array of the best documents' numbers, from scores (queries x documents) and how many, k."""
     k = min(k, scores.shape[1])
     best = np.argpartition(scores, scores.shape[1] - k, axis=1)[:, scores.shape[1] - k :]
     best.sort(axis=1)
@@ -138,7 +138,7 @@ Hits = tuple[Ints, Floats]
 
 
 def embedding_model(name: str) -> str | None:
-    """Return the model in an index's name `embed:MODEL`; None for `bm25`."""
+    """Return the model's name that an index's name `embed:MODEL` holds; None for `bm25`."""
     kind, _, model = name.partition(":")
     if name != "bm25" and kind != "embed":
         raise unknown_name("index", name, ["bm25", "embed:MODEL"])
@@ -156,7 +156,7 @@ class Bm25Index:
         self._index = Bm25.of(map(words_of, texts))
 
     def search(self, queries: Sequence[str], k: int) -> Hits:
-        """Return the Hits of queries (texts): of each the best k texts, or all where there are fewer."""
+        """Return Hits from queries (texts) and k: for each query the best k texts, or all if fewer."""
         n = min(k, self._index.n_documents)
         chunks, scores = np.empty((len(queries), n), dtype=np.int64), np.empty((len(queries), n))
 
@@ -180,7 +180,7 @@ class DenseIndex:
         self._vectors: Vectors = normalize(vectors)
 
     def search(self, queries: Vectors, k: int) -> Hits:
-        """Return the Hits of query vectors: of each the best k texts (`Bm25Index.search`)."""
+        """Return Hits from query vectors and k: for each query the best k texts (`Bm25Index.search`)."""
         cosines = np.round((self._unit(queries) @ self._vectors.T).astype(np.float64), _DIGITS)
         cosines += 0.0  # makes one zero of both
         chunks = top_k(cosines, k)
@@ -204,7 +204,7 @@ class ChunkOptions(BaseModel):
         return self.max * 2 // 3 if self.min is None else self.min
 
     def problems(self) -> list[str]:
-        """Return a message for each option that makes no chunks."""
+        """Return a list of messages, each on an own option that makes no chunks."""
         wanted = {
             f"max must be at least 1 character, found {self.max}": self.max >= 1,
             f"min must be 0 to max characters, found {self.least}": 0 <= self.least <= self.max,

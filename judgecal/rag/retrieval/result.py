@@ -39,7 +39,7 @@ class Run:
 
 
 def read_run(path: Path) -> Run:
-    """Read a Run from a TREC file's path, six columns, ordered by score, ties by document id from z to a.
+    """Read a Run from the path of a TREC file, six columns, ordered by score, ties by id from z to a.
 
     Scores are in single precision and the rank column of no account: as trec_eval reads them, so that its
     numbers are ours.
@@ -99,7 +99,7 @@ class Ranking:
         return np.where(best == last, 0, best)
 
     def reference_score(self, k: int) -> Floats:
-        """Return each question's score at k, an array: 1 for a first-ranked reference, less 1/k a place."""
+        """Return an array: own questions' scores at k, 1 for a first-ranked reference, less 1/k a place."""
         inside = (self.best_rank > 0) & (self.best_rank <= k)
         return self._defined(np.where(inside, (k + 1 - self.best_rank) / k, 0.0))
 
@@ -112,12 +112,12 @@ class Ranking:
         return self._defined((self.best_rank > 0) & (self.best_rank <= k))
 
     def recall(self, k: int) -> Floats:
-        """Return each question's share of reference documents among the first k, an array (`recall_k`)."""
+        """Return an array: each own question's share of reference documents in the first k (`recall_k`)."""
         inside = self._count((self.grade > 0) & self._within(k))
         return self._defined(inside / np.maximum(self.n_references, 1))
 
     def ndcg(self, k: int) -> Floats:
-        """Return the NDCG at k of each question, an array (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
+        """Return an array: each own question's NDCG at k (`ndcg_cut_k`; Jarvelin and Kekalainen 2002)."""
         gain = np.maximum(self.grade, 0).astype(np.float64)
         discounted = gain / np.log2(np.maximum(self.rank, 1) + 1.0)
         reached = self._sum(np.where(self._within(k), discounted, 0.0))
@@ -157,7 +157,7 @@ def _unranked(collection: Collection) -> Ranking:
 
 
 def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collection) -> Ranking:
-    """Return the Ranking of a Collection's documents for queries (lists of words) by a Bm25 index."""
+    """Return the Ranking that a Bm25 index gives, for queries (lists of words), on a Collection."""
     ranking = _unranked(collection)
 
     def rank_block(start: int, scores: Floats) -> None:  # blocks write to rows of their own
@@ -173,7 +173,7 @@ def by_bm25(index: Bm25, queries: Sequence[Sequence[str]], collection: Collectio
 
 
 def by_run(run: Run, collection: Collection) -> Ranking:
-    """Return the Ranking of a Collection that a Run gives; a question that it lacks has an empty one."""
+    """Return the Ranking that a Run gives on a Collection; empty for a question that the Run lacks."""
     ranking, first = _unranked(collection), 0
     for question in collection.questions:
         ranked = run.ranked.get(question.group, [])
@@ -235,7 +235,7 @@ class RetrievalResult(Result):
 def measure_retrieval(
     collection: Collection, *, k: int = 5, window: int = 110, run: Run | None = None
 ) -> RetrievalResult:
-    """Measure BM25, or the rankings of a `run`, on a Collection; return the RetrievalResult.
+    """Return the RetrievalResult of a Collection: BM25, or the rankings of a `run`, measured.
 
     Args:
         k: documents handed on; the score falls from 1 to 0 over them.
@@ -316,7 +316,7 @@ def _run_line(collection: Collection, options: str, n: int, run: Run | None) -> 
 
 
 def windows(scores: Floats, size: int) -> tuple[Window, ...]:
-    """Return a Window (name, number, mean or None) for each `size` questions' scores; NaN is unscored."""
+    """Return a tuple of Windows from an array of scores (NaN: unscored) and the size of a window."""
     rows = []
     for start in range(0, len(scores), size):
         inside = scores[start : start + size]
