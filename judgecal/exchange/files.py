@@ -110,7 +110,7 @@ def records_of(path: Path) -> Iterator[Placed]:
 
 
 def of_frame(value: Any) -> list[dict[str, Any]]:
-    """Return the rows (dicts), with an `index`, in a JSON value that is a pandas frame; else an empty list."""
+    """Return the rows (dicts), with an `index`, of a JSON value that is a pandas frame; else none."""
     if not isinstance(value, dict) or not value:
         return []
     if isinstance(columns := value.get("columns"), list) and isinstance(data := value.get("data"), list):
