@@ -123,7 +123,7 @@ class CallRunner:
 
         Args:
             usable: whether a reply says what is asked for; one that does not is given to this caller alone.
-            kept: what is stored of a reply.
+            stored_as: what is stored of a reply.
 
         Raises:
             AuthError: the provider refused the key.
