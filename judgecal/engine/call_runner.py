@@ -266,7 +266,7 @@ class ReplyForms:
         return SchemaAttempts(self, schema, sent=not self.off and schema.key not in self.refused)
 
     def learn(self, *, taken: bool) -> None:
-        """Note by a bool `taken` whether the own server takes schemas; if not, none is sent from now on."""
+        """Note `taken`, whether (a bool) this model's server takes schemas; if not, none is sent."""
         takes_schema[self._model] = taken
         self.off = not taken
 

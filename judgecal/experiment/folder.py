@@ -125,7 +125,7 @@ class Experiment:
 
 
 def plan_experiment(workspace: Workspace, config: Mapping[str, Any], *, out: str | None) -> Experiment:
-    """Return the Experiment of a config dict in a Workspace, its name `out` or, of None, a hash.
+    """Return a workspace's Experiment of a configuration and a name `out` (None: by hash); writes nothing.
 
     `command` and `gold.set`, or `suite`, of the resolved configuration make the default slug; `out` is used
     instead. Refused where the slug is no folder name, or the folder was made by another configuration.

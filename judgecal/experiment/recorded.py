@@ -213,7 +213,7 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """Read a path by Columns and a verdict scale (or None): GoldSet, Recorded or None, config dict."""
+    """Read a file by Columns, verdict scale, import options: GoldSet, Recorded or None, configuration."""
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
     if not (columns.verdicts or columns.answer or columns.pairs):

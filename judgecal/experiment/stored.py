@@ -122,7 +122,7 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
 
 
 def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
-    """Return judge -> text of its prompt's messages, of a StoredExperiment, field names in their places."""
+    """Return judge -> its prompt's messages as one text, of a StoredExperiment, fields' names in place."""
     descriptions = kept_judges(stored.experiment)
     names = [column.judge for column in stored.judges if column.judge in descriptions]
     return {name: messages for name in names if (messages := descriptions[name].messages)}

@@ -490,7 +490,7 @@ def rate(
     name: str | None = None,
     workspace: str | Path | None = None,
 ) -> RateResult:
-    """Estimate the share of a judged table's answers that is right, by a lock; a RateResult, without a call.
+    """From the paths of a judged table and its lock, return the RateResult: the share that is right.
 
     Args:
         judged: the table that `judge` wrote.

@@ -256,7 +256,7 @@ def reach_in_words(
     beside: Sequence[float | None] = (),
     ties: str = "",
 ) -> tuple[str, ...]:
-    """Return sentences: judge's name, Estimate, GoldSummary, whether `mapped`, the free judge (a tuple).
+    """Return a tuple of sentences: judge's name, Estimate, GoldSummary, `mapped`, free judge (a tuple).
 
     Args:
         who: the judge, by its name or as a pronoun.

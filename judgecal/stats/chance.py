@@ -69,7 +69,7 @@ def _two_raters(gold: Floats, verdicts: Floats) -> Floats:
 
 
 def kappa(sample: Sample) -> Totals | str:
-    """Return the Totals of a Sample for Cohen's kappa, -1..1: 1 - sum(w O) / sum(w E), w = 1 off diagonal.
+    """Return a Sample's Totals for Cohen's kappa, or a text why none: 1 - sum(w O) / sum(w E).
 
     Undefined where no disagreement is expected (both raters constant and equal). Source: Cohen (1960).
     """
@@ -77,7 +77,7 @@ def kappa(sample: Sample) -> Totals | str:
 
 
 def kappa_quadratic(sample: Sample) -> Totals | str:
-    """Return the Totals of a Sample for quadratically weighted kappa, -1..1; the whole scale counts.
+    """Return a Sample's Totals for quadratically weighted kappa, or a text why none; the whole scale counts.
 
     Source: Cohen (1968).
     """
@@ -85,7 +85,7 @@ def kappa_quadratic(sample: Sample) -> Totals | str:
 
 
 def scott_pi(sample: Sample) -> Totals | str:
-    """Return the Totals of a Sample for Scott's pi, -1..1: kappa where raters use categories alike.
+    """Return a Sample's Totals for Scott's pi, or a text why none: kappa where raters are alike.
 
     Undefined where both are constant and equal. Source: Scott (1955).
     """
@@ -93,7 +93,7 @@ def scott_pi(sample: Sample) -> Totals | str:
 
 
 def gwet_ac1(sample: Sample) -> Totals | str:
-    """Return the Totals of a Sample for Gwet's AC1; chance is sum p_c (1 - p_c) / (q - 1), q categories.
+    """Return a Sample's Totals for Gwet's AC1, or a text why none: chance is sum p_c (1 - p_c) / (q - 1).
 
     Stays high where one category is rare, and may lie far above 0 for a constant judge: never a gate alone.
     Source: Gwet (2008).

@@ -64,7 +64,7 @@ class Tables:
 
     @classmethod
     def of(cls, sample: Sample, combine: Callable[[Cells, Floats], Floats], *, undefined: str) -> Tables:
-        """Make Tables of a Sample, from a function `combine` and a text why a value is undefined."""
+        """Make Tables from a Sample, a function `combine`, and a text `undefined`, why there is no value."""
         cells, counts = [], []
         row = np.unique(sample.gold, return_inverse=True)[1]
         for repeat, used in enumerate(sample.scored.T):

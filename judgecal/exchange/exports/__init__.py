@@ -223,6 +223,6 @@ def person(name: str) -> str:
 
 
 def judge_name(name: str, model: str = "") -> str:
-    """Return a judge's name as judgecal prints it: `name@model` where the export has the model."""
+    """Return a judge's name (a text) as judgecal prints it: `name@model` with a model that is not empty."""
     name, model = well_formed(name).replace("@", " at ").strip() or _UNNAMED, model.strip()
     return f"{name}@{model}" if model else name

@@ -124,7 +124,7 @@ def _lemmas(language: str) -> _Lemmas:
 def include(
     answer: str, expect: Mapping[str, Any], *, match: Match = "substring", lemmas: str = ""
 ) -> tuple[float | None, str]:
-    """The share of the expected phrases that the answer holds.
+    """The share (with a note why) of the phrases that `expect` names which the answer holds.
 
     `expect.include` is a list of phrases; one that is a list itself holds alternatives, of which one is
     enough. An empty answer holds none of them.
@@ -147,7 +147,7 @@ def include(
 def exclude(
     answer: str, expect: Mapping[str, Any], *, match: Match = "substring", lemmas: str = ""
 ) -> tuple[float | None, str]:
-    """The share of the forbidden phrases that the answer does not hold.
+    """The share (with a note why) of the phrases that `expect` forbids which the answer does not hold.
 
     `expect.exclude` is a list of phrases; of a list of alternatives none may stand there. An empty answer
     holds none of them, and so has all of the share.
@@ -170,7 +170,7 @@ def _in_rule(
 
 @local_judge("percentage", source="RAG-IFEval, cite", needs="answer, contexts with document ids, expect.cite")
 def cite_f1(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[float | None, str]:
-    """F1 of the contexts that the answer cites against those that it should cite.
+    """F1 (with a note why) of an item's contexts that the answer cites against those `expect` names.
 
     `expect.cite` is a list of document ids. The answer cites by the positions of its contexts, counted from
     0: `[0]`, `[0, 2]`, `[1,]`. A position without a context counts as a wrong citation, and an answer that
@@ -215,7 +215,7 @@ def _cited(answer: str) -> set[str]:
 
 @local_judge("binary", source="RAG-IFEval, refuse", needs="answer, expect.refuse")
 def refuse(answer: str, expect: Mapping[str, Any], *, message: str = _MESSAGE) -> tuple[bool | None, str]:
-    """1 where the answer refuses as the rule wants it, or does not where it must not.
+    """1 where the answer refuses as `expect` wants it, or does not where it must not; with a note why.
 
     `expect.refuse` is true or false. An answer refuses where it holds the message that the system was told to
     refuse with: the same words in the same order, whatever the case and the signs between them. The message
@@ -241,7 +241,7 @@ def refuse(answer: str, expect: Mapping[str, Any], *, message: str = _MESSAGE) -
 def safe(
     answer: str, expect: Mapping[str, Any], *, words: Path = Path("badwords.txt"), lemmas: str = ""
 ) -> tuple[bool | None, str]:
-    """1 where the answer holds no word of the workspace's list, as the rule wants it.
+    """1 where the answer holds no word of the workspace's list, as `expect` wants it; with a note why.
 
     `expect.safe` is true; false turns the verdict around. The list is a text file of the workspace: a word or
     a phrase a line, lines that begin with `#` left out. Words are whole words, whatever their case. An empty
@@ -291,7 +291,7 @@ def rules(
     message: str = _MESSAGE,
     words: Path = Path(),
 ) -> tuple[float | None, str]:
-    """The mean over the rules of the item: include, exclude, cite, refuse, and safe with `words`.
+    """The mean (with a note why) over the rules in `expect` for an item's answer.
 
     Each rule is read as by the judge of its name, 0 to 100; `safe` needs a list of words, such as
     `words=badwords.txt`.

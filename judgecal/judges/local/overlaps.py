@@ -82,7 +82,7 @@ def mean_held(sentences: Sequence[Sentence]) -> float:
 def faithfulness_overlap(
     answer: str, contexts: Sequence[str] = (), *, share: Annotated[float, (0.0, 1.0)] = 0.0
 ) -> tuple[float | None, str]:
-    """How far the contexts hold the answer's sentences, in percent.
+    """How far the contexts hold the sentences of the answer, in percent, with a note why.
 
     Of each sentence the mean of three shares: of its key words in the contexts, of its neighbouring words
     that stand side by side there, and of its key words at most in one sentence of a context; sentences count
@@ -109,7 +109,7 @@ def hallucination_overlap(
     share: Annotated[float, (0.0, 1.0)] = 0.0,
     rest: bool = False,
 ) -> tuple[float | None, str]:
-    """How far the answer is not made up, in percent; 100 is the best.
+    """How far the answer is not made up, in percent, with a note why; 100 is the best.
 
     Graded, it is the verdict of `faithfulness_overlap`. `hallucination_overlap(share=0.6)@local` counts
     sentences: one is made up where more than that share of its key words stand in no context, so that between

@@ -39,7 +39,7 @@ def context_precision(
     against: Literal["reference", "answer"] = "reference",
     k: str = "all",
 ) -> tuple[float | None, str]:
-    """Share of the contexts that overlap with the reference answer, in percent.
+    """Share of the contexts that overlap with an item's reference answer, in percent, with a note why.
 
     A context counts where the Jaccard index of its key words and those of a reference answer (of the answer
     itself where the item has no reference) is above `overlap`: `context_precision(overlap=0.2)@local`. A long
@@ -67,7 +67,7 @@ def _jaccard(words: frozenset[str], others: Sequence[frozenset[str]]) -> float:
 def context_recall(
     reference_answers: Sequence[str], contexts: Sequence[str] = ()
 ) -> float | tuple[None, str]:
-    """Share of the reference answer's word trigrams that stand in the contexts, in percent.
+    """Share of the reference answer's word trigrams that the contexts hold, in percent, with a note why.
 
     Of a reference of one or two words the whole is looked for. What a context says in other words is not
     seen. The best of equally right references counts. An item without contexts gets 0. Needs contexts and a
@@ -86,7 +86,7 @@ def _share(reference: str, contexts: Sequence[str]) -> float:
 
 @local_judge("percentage", source="trigram overlap over k", check=check_k)
 def recall_at_k(answer: str, contexts: Sequence[str], *, k: str = "all") -> tuple[float | None, str]:
-    """Share of the contexts that hold a trigram of the answer, over k, in percent.
+    """Share of the contexts that hold a trigram of the answer, over k, in percent, with a note why.
 
     How much of what was retrieved the answer takes up, as some evaluations define recall at k without
     reference documents: a context counts where three neighbouring words of the answer stand in it (all, of an
@@ -107,7 +107,7 @@ def recall_at_k(answer: str, contexts: Sequence[str], *, k: str = "all") -> tupl
     "percentage", source="recall of retrieval", needs="reference_documents, contexts with a document_id"
 )
 def document_recall(item: Item) -> tuple[float | None, str]:
-    """Share of the item's reference documents that are among its contexts, in percent.
+    """Share of an item's reference documents that are among its contexts, in percent, with a note why.
 
     Recall of retrieval by `document_id`, compared letter for letter; no text is read. An item without
     contexts gets 0: nothing was retrieved. Needs `reference_documents` and contexts with a `document_id`.

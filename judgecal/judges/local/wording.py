@@ -42,7 +42,7 @@ def _outer(char: str) -> bool:
 
 @local_judge("percentage", source="Rajpurkar et al. 2016 (SQuAD)")
 def token_f1(answer: str, reference_answers: Sequence[str]) -> float:
-    """F1 of the words that answer and reference share, in percent, as SQuAD counts; the best reference.
+    """F1 of the words that answer and references share, in percent, as SQuAD counts; the best reference.
 
     Words as in SQuAD's evaluation: without case, punctuation (of all scripts, deleted) and English articles;
     beyond it, texts are taken in Unicode's compatibility form, and a Han character or a kana is a word by
@@ -74,7 +74,7 @@ def _token_f1(answered: Sequence[str], reference: Sequence[str]) -> float:
 
 @local_judge("percentage", source="Lin 2004 (ROUGE-L; rapidfuzz)")
 def rouge_l(answer: str, reference_answers: Sequence[str]) -> float:
-    """ROUGE-L, F1 of the longest common subsequence of words, in percent; the best reference.
+    """ROUGE-L of an answer, F1 of the longest common subsequence of words, in percent; the best reference.
 
     As rouge-score counts it without a stemmer, whole texts and not line by line: case and punctuation are not
     seen, order is. Letters of all scripts count. Needs a reference answer.
@@ -91,7 +91,7 @@ def _rouge_f1(answered: Sequence[str], reference: Sequence[str]) -> float:
 
 @local_judge("percentage", source="word error rate, as jiwer counts it (rapidfuzz)")
 def wer(answer: str, reference_answers: Sequence[str]) -> tuple[float | None, str]:
-    """Word accuracy, 100 less the word error rate in percent, against the nearest reference answer.
+    """Word accuracy of an answer, 100 less the word error rate in percent, to the nearest reference answer.
 
     The word error rate of speech recognition: words put in, left out and replaced, over the words of the
     reference, here without case and punctuation. A rate is a distance and may exceed 1; the verdict is
@@ -108,7 +108,7 @@ def wer(answer: str, reference_answers: Sequence[str]) -> tuple[float | None, st
 
 @local_judge(source="Zheng et al. 2023 (MT-Bench), verbosity bias")
 def longer_answer(answer_a: str, answer_b: str) -> tuple[Literal["A", "B", "tie"], str]:
-    """Prefers the longer of two answers, in characters; a tie where both are as long.
+    """Prefers the longer of two answers, in characters, with a note why; a tie where both are as long.
 
     A judge of pairs should beat it.
     """
