@@ -9,7 +9,7 @@ import pytest
 
 from judgecal.experiment import AgreementTable, Verdicts, agreement_table
 from judgecal.experiment.agreement_table import free_items
-from judgecal.experiment.verdicts import _bin, judge_losses, question_word, traits_of
+from judgecal.experiment.verdicts import _bin, judge_losses, parted_items, question_word, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement
 from judgecal.stats import compare_paired
@@ -110,6 +110,23 @@ def test_free_judges_answer_whole_questions_up_to_the_limit(monkeypatch: pytest.
         return len(found)
 
     assert [kept([5] * 2), kept([5] * 9), kept([4] * 9), kept([11, 11])] == [10, 10, 8, 11]
+
+
+def test_of_items_on_which_all_agree_every_kth_is_shown(workspace: Workspace) -> None:
+    """All but two of 303: every second one of 301, after those two."""
+    rows, people = made_items(101), {"full": 1, "half": 0, "none": 0}
+    gold = load_gold(made_gold(workspace.gold / "many", rows, rated(rows, people), scale='kind = "binary"'))
+    said = [float(gold.labels[item.item_id]) for item in gold.items]
+    said[4], said[250] = 1.0 - said[4], 1.0 - said[250]
+    pairs = zip(gold.items, said, strict=True)
+    column = Verdicts(
+        "j", gold.scale, [Judgement(item.item_id, item.sha, "j", "f", 0, one) for item, one in pairs]
+    )
+    table = AgreementTable(gold, gold.items)
+    found = parted_items(table, [column], gold.items)
+    assert len(found) == 2 + 151 and {one.item for one in found[:2]} == {gold.items[4], gold.items[250]}
+    few = Verdicts("j", gold.scale, column.rows[:9])
+    assert table.asked_of(few) is table  # of a small table a free judge is asked about every item
 
 
 def test_losses_stand_beside_the_paired_interval_of_each_judge(workspace: Workspace) -> None:

@@ -497,17 +497,18 @@ def test_probes_that_a_lock_does_not_hold_are_not_made(judgecal: Run, served: Se
     assert served.stub.calls == 0
 
 
-def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served) -> None:
+@pytest.mark.parametrize(
+    ("calls", "passes"), [(250, 1), (550, 2)]
+)  # a second where 1.1 times its price is left
+def test_repeats_stop_where_the_budget_does(judgecal: Run, served: Served, calls: int, passes: int) -> None:
     noisy_lock(served, unsure)
-    budget = str(250 * USD_A_CALL)  # a pass, and not another one
+    budget = str(calls * USD_A_CALL)
     argv = ("gate", "--lock", served.path, "--level", "0.9999999", "--budget-usd", budget, "--json")
     found = one_object(judgecal(*argv), code=3)
-    assert (found["repeats"], served.stub.calls) == (1, 220) and found["usd"] <= float(budget)
+    assert (found["repeats"], served.stub.calls) == (passes, 220 * passes) and found["usd"] <= float(budget)
     assert f"another pass would not fit the budget of {float(budget):g} USD" in found["why"]
     served.script.change = other_way
-    assert (
-        one_object(judgecal(*argv), code=1)["repeats"] == 1
-    )  # one pass alone shows more than the margin lost
+    assert one_object(judgecal(*argv), code=1)["repeats"] == passes  # they show more than the margin lost
 
 
 def test_a_budget_for_less_than_a_pass_goes_on_later(judgecal: Run, served: Served) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate
 from judgecal.selection.lock import LockedGold, load_lock
 from judgecal.selection.pass_rates import PassRule, flip_rate
-from judgecal.selection.rules import MigrationDecision, MigrationItems, error_of, migration
+from judgecal.selection.rules import MigrationDecision, MigrationItems, _fell, error_of, migration
+from judgecal.stats.intervals import t_quantile
 from judgecal.workspace import find_workspace
 from tests.support.command import Run
 from tests.support.locks import lock_file
@@ -165,6 +167,21 @@ def test_where_no_number_of_questions_can_be_named() -> None:
 
 
 # --- flips, by hand ---
+
+
+def test_test_that_falls_beyond_both_errors_bears_nothing_out() -> None:
+    """2.58 times the root of both squares: errors 0.03 and 0.04, so 0.129."""
+
+    def side(value: float, error: float) -> Any:
+        half = t_quantile(0.95, 30.0) * error
+        difference = Estimate(value, value - half, value + half)
+        return SimpleNamespace(difference=difference, planned=SimpleNamespace(df=30.0))
+
+    for fall, borne_out in ((0.128, True), (0.130, False)):
+        for of_test, of_others in ((0.03, 0.04), (0.04, 0.03)):
+            said = _fell(side(0.01 - fall, of_test), side(0.01, of_others), "macro_agreement")
+            assert (said is None) is borne_out
+    assert _fell(side(-0.5, 0.01), SimpleNamespace(difference=Estimate(None), planned=None), "mae") is None  # type: ignore[arg-type]
 
 
 def flips_of(rules: tuple[PassRule, PassRule], rows: list[tuple[Label | None, Label | None]]) -> Estimate:

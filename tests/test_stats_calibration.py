@@ -151,13 +151,6 @@ def test_many_different_verdicts_share_steps_by_rank() -> None:
     assert float(np.mean(np.abs(found.mapped(verdicts) - gold))) < 8.5
 
 
-def test_strict_rescaling_leaves_nothing() -> None:
-    gold, a, _ = labels(60)
-    part = PairedLabels(gold, a, [v / 2 + 30 for v in a])
-    found = calibrated_difference(part, part, scale="percentage")
-    assert (found.value, found.low, found.high) == (0.0, 0.0, 0.0)
-
-
 def test_edges_of_a_calibrated_difference() -> None:
     gold, a, b = labels(60)
     few = PairedLabels(gold[:16], a[:16], b[:16], [i // 2 for i in range(16)])

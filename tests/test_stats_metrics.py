@@ -209,20 +209,6 @@ def test_brier_is_of_a_probability() -> None:
     assert terms.top.sum() / terms.bottom.sum() == pytest.approx(brier_score_loss(gold, given / 100.0))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("n_groups", [20, 150])
-def test_every_coefficient_has_an_interval_around_it(scale: str, n_groups: int) -> None:
-    gold, judge = sample(scale, 2 * n_groups, seed=11)
-    found = agreement(gold, judge, scale=scale, groups=np.repeat(np.arange(n_groups), 2).tolist())
-    for name in SYMMETRIC:
-        if name not in found:
-            continue
-        estimate = found[name]
-        assert estimate.value is not None and estimate.low is not None and estimate.high is not None, name
-        assert estimate.low < estimate.value < estimate.high, name
-        assert estimate.high - estimate.low < (1.1 if n_groups == 20 else 0.45), name
-
-
 def test_facts_of_a_metric_are_found_with_and_without_its_mark() -> None:
     assert metric_facts("kappa@75") is metric_facts("kappa") is METRICS["kappa"]
     with pytest.raises(InputError, match="did you mean kappa"):

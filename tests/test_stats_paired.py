@@ -142,6 +142,18 @@ def test_the_more_cautious_of_interval_and_p_holds() -> None:
     ).difference.clear_of_zero
 
 
+def test_signs_that_are_surer_than_the_interval_take_its_p() -> None:
+    # Six of 12 groups differ, all one way and one of them by far: 2 of 64 patterns, and no t to speak of.
+    gold, off = [50.0] * 12, [51.0] * 5 + [80.0] + [50.0] * 6
+
+    def p(n_perm: int, level: float = 0.95) -> float:
+        options = {"scale": "percentage", "metric": "mae", "n_perm": n_perm, "level": level}
+        return compare_paired(gold, off, gold, **options).p_value or 0.0  # type: ignore[arg-type]
+
+    assert p(19) == p(10_000, 1 - 2 / 64) == 2 / 64  # too few draws for the level; at the level itself
+    assert p(20) == p(10_000) > 0.05
+
+
 def test_the_level_of_a_difference() -> None:
     gold, a, b = labels(40)
     wide, narrow = (compare_paired(gold, a, b, scale="percentage", level=x).difference for x in (0.95, 0.9))

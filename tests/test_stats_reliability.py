@@ -54,6 +54,12 @@ def test_an_item_of_three_ratings_counts_its_pairs_by_two() -> None:
     assert found["krippendorff_alpha"].value == pytest.approx(1 - 6 * 2 / (49 - 25))
 
 
+def test_problems_are_told_by_the_ten() -> None:
+    with pytest.raises(InputError) as told:
+        reliability([[label] for label in range(2, 14)], scale="binary")
+    assert len(told.value.problems) == 11 and told.value.problems[-1] == "... and 2 more problems"
+
+
 def test_counts() -> None:
     found = reliability(THREE, scale="binary", groups=["p", "p", "q", "r"])
     estimate = found["krippendorff_alpha"]

@@ -11,9 +11,9 @@ from scipy.stats import spearmanr
 from judgecal.errors import InputError
 from judgecal.stats import agreement
 from judgecal.stats.chance import kappa
-from judgecal.stats.correlation import Cells, Tables, concordance, spearman
+from judgecal.stats.correlation import concordance, spearman
 from judgecal.stats.metrics import Statistic
-from judgecal.stats.sample import Floats, Sample, as_scale, build, codes_of, read_both
+from judgecal.stats.sample import Sample, as_scale, build, codes_of, read_both
 
 
 def made_up(n: int, *, scale: str = "ordinal:0:4", size: int = 2, repeats: int = 1, seed: int = 0) -> Sample:
@@ -37,24 +37,6 @@ def test_values_without_a_block_are_those_of_the_other_items() -> None:
             kept = (blocks[sample.group_of] != block) & sample.scored[:, repeat]
             expected = spearmanr(sample.gold[kept], sample.verdicts[kept, repeat]).statistic
             assert values[repeat] == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_table_holds_every_pair_of_its_repeat() -> None:
-    # Gold 1 1 2, verdicts 5 5 3 and (None) 4 3: cells (1, 5) twice and (2, 3); (1, 4) and (2, 3).
-    scale = as_scale("percentage")
-    verdicts = np.array([[5.0, np.nan], [5.0, 4.0], [3.0, 3.0]])
-    gold, groups = np.array([1.0, 1.0, 2.0]), np.arange(3, dtype=np.int64)
-    sample = build(gold, verdicts, groups, people=scale, judge=scale, unscored="drop")
-    seen: list[tuple[list[int], list[int], list[float]]] = []
-
-    def combine(cells: Cells, counts: Floats) -> Floats:
-        seen.append((cells.row.tolist(), cells.column.tolist(), counts[:, 0].tolist()))
-        assert cells.sum_rows(counts).shape == cells.sum_columns(counts).shape == (2, 1)
-        return counts.sum(axis=0)
-
-    tables = Tables.of(sample, combine, undefined="")
-    assert tables.values().tolist() == [3.0, 2.0]
-    assert seen == [([0, 1], [1, 0], [2.0, 1.0]), ([0, 1], [1, 0], [1.0, 1.0])]
 
 
 @pytest.mark.parametrize("terms", [kappa, concordance, spearman])
