@@ -145,6 +145,7 @@ def test_the_numbers_of_a_run(judged: Judged, served: StubServer) -> None:
         found = rates[name]
         assert (found["value"], found["n"], found["n_expected"], found["n_unscored"]) == (0.75, 12, 12, 0)
         assert found["low"] < 0.75 < found["high"]
+        assert result["rates"][name]["n_unscored"] == 0
     assert (rates["chunk_relevance"]["value"], rates["chunk_relevance"]["n"]) == (0.75, 12)
     assert (rates["document_recall"]["value"], rates["document_recall"]["n"]) == (0.5, 12)
     chunks = result["rates"]["chunk_relevance"]

@@ -71,6 +71,16 @@ def test_questions_of_test_are_not_counted_where_they_may_not_choose(
     assert said is not None and int(said[1]) == 3 * int(said[2])
 
 
+@pytest.mark.parametrize(("n_questions", "kind"), [(19, "too few"), (20, "use")])
+def test_twenty_questions_are_enough_to_recommend(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path, n_questions: int, kind: str
+) -> None:
+    made = made_set(workspace_dir, n_questions)
+    verdicts = {"right": by_kind(made, "yes", "no", "no"), "lax": ["yes"] * len(made)}
+    pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
+    assert pick is not None and pick.kind == kind and (pick.judge == "right") is (kind == "use")
+
+
 # --- errors and examples
 
 

@@ -25,8 +25,6 @@ def test_known_value() -> None:
     # Rogan and Gladen: 0.5 passes, sensitivity 0.9, specificity 0.8: (0.5 + 0.8 - 1) / (0.9 + 0.8 - 1)
     found = carried_rate(rate(0.5, 400), rate(0.9, 100), rate(0.8, 100))
     assert found.estimate.value == pytest.approx(3.0 / 7.0)
-    low, high = found.estimate.low, found.estimate.high
-    assert low is not None and high is not None and 0.25 < low < 0.36 < 0.5 < high < 0.58
 
 
 def exact(value: float) -> Estimate:
