@@ -308,15 +308,15 @@ def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
     """Run free judges: Workspace, AgreementTable, Journal, RunOptions, judge names; Judges, Verdicts, why."""
-    below = floor_judges(workspace, table, judges)
-    free, reasons = able_judges(workspace, table.gold, below, table.items)
+    names, drawn, columns = {*judges}, free_items(table.items, table.seed), list[Verdicts]()
+    below = floor_judges(workspace, table, names)
+    free, reasons = able_judges(workspace, table.gold, below, drawn)
     run_options: dict[str, Any] = {
         "journal": journal,
         "options": options,
         "budget": Budget(None),
         "label": "floor",
     }
-    names, drawn, columns = {*judges}, free_items(table.items, table.seed), []
     for judge in free:
         items = table.items if judge.name in names else drawn
         columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **run_options)))
