@@ -309,7 +309,7 @@ def floor_columns(
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
     """Run free judges: Workspace, AgreementTable, Journal, RunOptions, judge names; Judges, Verdicts, why."""
     names, drawn, columns = {*judges}, free_items(table.items, table.seed), list[Verdicts]()
-    below = floor_judges(workspace, table, names)
+    below = floor_judges(workspace, table, judges)
     free, reasons = able_judges(workspace, table.gold, below, drawn)
     run_options: dict[str, Any] = {
         "journal": journal,
