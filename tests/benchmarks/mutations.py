@@ -133,9 +133,8 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 def tests_of(path: Path) -> list[str]:
     """The test files that name a module, or what it is part of."""
-    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    above = re.escape(name.rpartition(".")[0])
-    return _files(rf"{re.escape(name)}\b|from {above} import|import {above}\b")
+    name = re.escape(".".join(path.relative_to(ROOT).with_suffix("").parts))
+    return _files(rf"{name}\b|(?:from|import) {name.rpartition('.')[0][:-1]}\b")
 
 
 def deciding_tests(paths: list[Path]) -> list[str]:
