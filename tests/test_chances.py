@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import ParsedReply, cache_folder
+from judgecal.engine.cache import cache_folder
+from judgecal.engine.calls import ParsedReply
 from judgecal.engine.transport.chances import tokens_in
 from judgecal.errors import InputError
 from judgecal.judges import PromptJudge

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import looks_so_far
 from judgecal.experiment.compare import draws
+from judgecal.experiment.looks import looks_so_far
 from judgecal.goldset import load_gold
 from judgecal.workspace import Workspace
 from tests.support.command import Run, check_estimate, one_object, tree

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Policy, Reply
+from judgecal.engine.budget import Budget
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import Reply
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement
 from tests.support.jumping import Server, calls, driver

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from judgecal.engine import Reply, ReplyCache, cache_folder, open_cache
-from judgecal.engine.cache import cache_key
+from judgecal.engine.cache import ReplyCache, cache_folder, cache_key, open_cache
+from judgecal.engine.calls import Reply
 from judgecal.errors import InputError
 from judgecal.models import ModelSpec
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Budget, Call, Journal, Policy, Progress, ReplyCache, run_calls
-from judgecal.engine.budget import require_prices, worst_cost_usd
-from judgecal.engine.cache import cache_key
-from judgecal.engine.calls import Reply
+from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, cache_key
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import Call, Reply
+from judgecal.engine.log import Journal
+from judgecal.engine.run import Progress, run_calls
 from judgecal.errors import AuthError, InputError
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement
@@ -303,7 +305,8 @@ _INTERRUPTED = """
 import asyncio, os, signal, sys
 from pathlib import Path
 import judgecal.engine.run as engine
-from judgecal.engine import Journal, Reply
+from judgecal.engine.calls import Reply
+from judgecal.engine.log import Journal
 from tests.support.calls import some_calls, stub_model
 
 answered = 0

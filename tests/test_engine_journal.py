@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal, read_journal
+from judgecal.engine.log import Journal, read_journal
 from judgecal.errors import BusyError, JudgecalError
 from judgecal.records import ErrorKind, Failure, Judgement, Key
 
@@ -156,7 +156,7 @@ def test_any_text_survives_the_file(path: Path, text: str) -> None:
 
 def test_a_second_process_is_told_to_wait(path: Path) -> None:
     holder = _python(
-        "from judgecal.engine import Journal\n"
+        "from judgecal.engine.log import Journal\n"
         "with Journal(Path(sys.argv[1])):\n"
         "    print('held', flush=True)\n"
         "    sys.stdin.read()\n",
@@ -174,7 +174,7 @@ def test_a_second_process_is_told_to_wait(path: Path) -> None:
 
 def test_a_kill_at_any_moment_leaves_whole_lines(path: Path) -> None:
     writer = _python(
-        "from judgecal.engine import Journal\n"
+        "from judgecal.engine.log import Journal\n"
         "from judgecal.records import Judgement\n"
         "journal = Journal(Path(sys.argv[1]))\n"
         "for k in range(10**9):\n"

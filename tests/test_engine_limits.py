@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Call, CallFailed, Message, Policy, Progress, Reply, ReplySchema
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import Call, CallFailed, Message, Reply, ReplySchema
+from judgecal.engine.run import Progress
 from judgecal.engine.scheduler import Limiter
 from judgecal.errors import AuthError, JudgecalError
 from judgecal.models import ModelSpec

@@ -14,19 +14,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import (
-    Call,
-    CallRunner,
-    CallSlots,
-    Journal,
-    Limiter,
-    ParsedReply,
-    Policy,
-    Reply,
-    run_calls,
-)
 from judgecal.engine.budget import Budget, BudgetGate
-from judgecal.engine.calls import MOST_BYTES, clean_reply, shortened
+from judgecal.engine.call_runner import CallRunner, Policy
+from judgecal.engine.calls import MOST_BYTES, Call, ParsedReply, Reply, clean_reply, shortened
+from judgecal.engine.log import Journal
+from judgecal.engine.run import run_calls
+from judgecal.engine.scheduler import CallSlots, Limiter
 from judgecal.engine.transport import open_transport
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from judgecal.engine import Call, ParsedReply
+from judgecal.engine.calls import Call, ParsedReply
 from judgecal.engine.scheduler import CallSlots, Limiter, Scheduler
 from judgecal.records import Key
 

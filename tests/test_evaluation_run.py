@@ -12,8 +12,8 @@ import polars
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions
 from judgecal.experiment.folder import Experiment
+from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.rag.evaluation.config import read_evaluate_config

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgecal.experiment import AgreementTable, Entry, Verdicts, entry
 from judgecal.experiment import agreement_table as agreement_module
-from judgecal.experiment.agreement import constant_entry, judge_entry
-from judgecal.experiment.agreement_table import as_lists
+from judgecal.experiment.agreement import Entry, constant_entry, entry, judge_entry
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.people import EPSILONS, alt_tests
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Failure, Judgement

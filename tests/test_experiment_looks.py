@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import foresee_look, look_at_test, looks_so_far, verdicts_sha
+from judgecal.experiment.looks import foresee_look, look_at_test, looks_so_far, verdicts_sha
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.records import Item, Judgement
 from tests.support.gold import made_gold, made_items, rated
@@ -206,7 +206,7 @@ def test_a_line_torn_at_any_byte_counts_as_one(tmp_path: Path, gold: GoldSet) ->
 LOOKER = """
 import sys
 from pathlib import Path
-from judgecal.experiment import look_at_test
+from judgecal.experiment.looks import look_at_test
 from judgecal.goldset import load_gold
 folder, who, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 gold = load_gold(str(folder / "gold" / "s"))

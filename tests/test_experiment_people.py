@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.people import (
     alt_tests,
     judge_beside_people,

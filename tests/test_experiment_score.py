@@ -9,26 +9,12 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Reply
+from judgecal.engine.calls import Reply
 from judgecal.errors import InputError
-from judgecal.experiment import (
-    AgreementTable,
-    Entry,
-    Experiment,
-    RunOptions,
-    Verdicts,
-    entry,
-    open_experiment,
-    open_journal,
-    plan_calls,
-    plan_experiment,
-    read_config,
-    run_trials,
-    stored_rows,
-    verdict_notes,
-)
-from judgecal.experiment.agreement import Latency, Tokens
-from judgecal.experiment.agreement_table import as_lists
+from judgecal.experiment.agreement import Entry, Latency, Tokens, entry, verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
+from judgecal.experiment.trials import RunOptions, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Failure, Judgement, Result

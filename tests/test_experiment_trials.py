@@ -8,9 +8,10 @@ from pathlib import Path
 import dspy
 import pytest
 
-from judgecal.engine import Journal, Progress
+from judgecal.engine.log import Journal
+from judgecal.engine.run import Progress
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions, plan_calls, require_keys, run_trials, stored_rows
+from judgecal.experiment.trials import RunOptions, plan_calls, require_keys, run_trials, stored_rows
 from judgecal.judges import PromptJudge, item_inputs, judge_named
 from judgecal.judges.chat import neutralised
 from judgecal.models import ModelSpec

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import judge_named
 from judgecal.records import Judgement

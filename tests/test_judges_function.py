@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions, plan_calls, run_trials
+from judgecal.experiment.trials import RunOptions, plan_calls, run_trials
 from judgecal.judges import JudgeName, item_inputs, judge_named, units_of
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.workspace import Workspace, find_workspace

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.experiment import Experiment
+from judgecal.experiment.folder import Experiment
 from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.draw import draw

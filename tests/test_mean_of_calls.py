@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
-from judgecal.experiment import RunOptions, read_experiment, run_trials
 from judgecal.experiment.judgements import judged_by, of_calls
+from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.trials import RunOptions, run_trials
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import JudgeName, PromptJudge, judge_named
 from judgecal.optimize import optimize

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.optimize.result import ScoredCandidate, Stage, choose, laps, race
 from judgecal.records import Judgement

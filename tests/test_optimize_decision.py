@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.optimize.result import Confirmation, ScoredCandidate, _decide, choose, confirm
 from judgecal.records import Estimate, Item, Judgement

@@ -213,7 +213,7 @@ def test_a_server_that_is_down_is_no_bad_program(
     monkeypatch: pytest.MonkeyPatch,
     optimizer: str,
 ) -> None:
-    from judgecal.engine import Policy
+    from judgecal.engine.call_runner import Policy
 
     impatient = Policy(attempts=2, first_wait_s=0.0)
     monkeypatch.setattr("judgecal.optimize.program_calls.Policy", lambda: impatient)

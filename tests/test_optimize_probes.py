@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from judgecal import load_gold
-from judgecal.experiment import AgreementTable, Experiment, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import read_verdicts
 from judgecal.judges import PromptJudge
 from judgecal.judges.protocol import JudgeName

@@ -13,7 +13,9 @@ from typing import Any
 import dspy
 import pytest
 
-from judgecal.engine import Budget, Policy, ReplyCache
+from judgecal.engine.budget import Budget
+from judgecal.engine.cache import ReplyCache
+from judgecal.engine.call_runner import Policy
 from judgecal.errors import AuthError, BudgetError, JudgecalError
 from judgecal.models import ModelSpec
 from judgecal.optimize.program_calls import ProgramCall, ProgramCalls, Stopped, logged_usd, program_lm

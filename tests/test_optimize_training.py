@@ -10,7 +10,7 @@ import dspy
 import pytest
 
 from judgecal.commands import OPTIMIZER_NAMES
-from judgecal.engine import Budget
+from judgecal.engine.budget import Budget
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge, item_inputs

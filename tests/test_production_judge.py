@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Estimate, Judgement

@@ -152,7 +152,7 @@ def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> Non
 
 
 def test_a_lock_takes_a_function_of_a_file_and_refuses_any_other(workspace_dir: Path) -> None:
-    from judgecal.experiment import ScoreRun
+    from judgecal.experiment.score import ScoreRun
 
     source = "def exact(answer, reference_answer) -> bool:\n    return answer in reference_answer\n"
     (workspace_dir / "mine.py").write_text(source)
@@ -178,7 +178,7 @@ def test_agreement_leads_with_what_decides() -> None:
     gold, rows = load_gold("starter"), score("token_f1@local", load_gold("starter"), split="dev")
     found = package.agreement(gold, rows)
     assert (next(iter(found)), found.metric, found.calibrated) == ("macro_agreement", "macro_agreement", True)
-    from judgecal.experiment import ScoreRun
+    from judgecal.experiment.score import ScoreRun
 
     judges = (Judge("token_f1@local"),)
     result, _ = ScoreRun(workspace=find_workspace(), gold=gold, judges=judges, split="dev").run()
@@ -321,7 +321,7 @@ def test_errors_are_one_class_and_say_what_to_do(call: Callable[[], object], mes
 
 def test_commands_are_functions_too(workspace_dir: Path) -> None:
     """From scores to a lock, to judged rows, to their rate; each result is the command's."""
-    from judgecal.experiment import ScoreRun
+    from judgecal.experiment.score import ScoreRun
 
     workspace = find_workspace(workspace_dir)
     judges = (Judge(NAME),)

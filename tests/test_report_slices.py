@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts, agreement_table
-from judgecal.experiment.agreement_table import free_items
+from judgecal.experiment import agreement_table
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
 from judgecal.experiment.verdicts import _bin, judge_losses, parted_items, question_word, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement

@@ -15,10 +15,11 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import t as student
 
-from judgecal.engine import Budget, Journal
+from judgecal.engine.budget import Budget
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, JudgecalError
-from judgecal.experiment import RunOptions
-from judgecal.experiment import run_trials as run_trials_of_judges
+from judgecal.experiment.trials import RunOptions
+from judgecal.experiment.trials import run_trials as run_trials_of_judges
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Scale

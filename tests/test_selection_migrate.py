@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import PromptJudge

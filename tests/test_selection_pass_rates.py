@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from judgecal.experiment import RunOptions
+from judgecal.experiment.trials import RunOptions
 from judgecal.records import Estimate
 from judgecal.scale import Scale
 from judgecal.selection.confirm import measured_again

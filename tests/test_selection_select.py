@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from judgecal.cli import run
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges import PromptJudge
 from judgecal.records import Failure, Judgement

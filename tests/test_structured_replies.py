@@ -13,17 +13,11 @@ from typing import Any
 import dspy
 import pytest
 
-from judgecal.engine import (
-    Budget,
-    Call,
-    ParsedReply,
-    Policy,
-    ReplyCache,
-    ReplySchema,
-    cache_folder,
-    run_calls,
-)
-from judgecal.engine.cache import cache_key
+from judgecal.engine.budget import Budget
+from judgecal.engine.cache import ReplyCache, cache_folder, cache_key
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import Call, ParsedReply, ReplySchema
+from judgecal.engine.run import run_calls
 from judgecal.engine.transport import open_transport
 from judgecal.errors import InputError
 from judgecal.judges import PromptJudge, read_reply

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from judgecal.bulk.files import FileTask
-from judgecal.engine import Budget
+from judgecal.engine.budget import Budget
 from judgecal.errors import BusyError, InputError, JudgecalError, error_text, not_installed, notice
 from judgecal.production.results import RowCounts
 from judgecal.production.suite import SuiteColumn

@@ -52,8 +52,9 @@ def agreement(
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
     rows.check()
-    from judgecal.experiment import RunOptions, ScoreRun, read_recorded
-    from judgecal.experiment.score import run_of_table
+    from judgecal.experiment.recorded import read_recorded
+    from judgecal.experiment.score import ScoreRun, run_of_table
+    from judgecal.experiment.trials import RunOptions
     from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
     from judgecal.judges import judge_named
     from judgecal.tables import read_columns
@@ -117,7 +118,7 @@ def score(
     item."""
     options = call.options(repeats=repeats)
     rows.check()
-    from judgecal.experiment import ScoreRun
+    from judgecal.experiment.score import ScoreRun
     from judgecal.goldset import load_gold
     from judgecal.judges import judge_named
 
@@ -267,7 +268,8 @@ def compare(
 
     The difference is paired; the answer is A, B, or cannot tell. Calls no model.
     """
-    from judgecal.experiment import CompareRun, read_experiment
+    from judgecal.experiment.compare import CompareRun
+    from judgecal.experiment.stored import read_experiment
 
     workspace = shared.workspace_of(ctx)
     stored = read_experiment(workspace, experiment)

@@ -16,7 +16,7 @@ from judgecal.commands import wing
 from judgecal.errors import InputError, listed, notice, refuse
 
 if TYPE_CHECKING:
-    from judgecal.experiment import Reader
+    from judgecal.experiment.table_rows import Reader
     from judgecal.production.judge import JudgeRun
     from judgecal.production.suite import SuiteColumn
     from judgecal.tables import Table
@@ -171,7 +171,7 @@ def _reader(
     columns: Sequence[SuiteColumn],
 ) -> Reader:
     """How rows are read; refused are options that this naming does not take."""
-    from judgecal.experiment import RowReader
+    from judgecal.experiment.table_rows import RowReader
 
     asking = [judge.judge for column in columns for judge in column.judges]
     inputs = frozenset(name for judge in asking for name in judge.inputs)

@@ -15,7 +15,8 @@ from judgecal.cli.output import print_json, print_prose, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
-    from judgecal.experiment import AgreementResult, CostEstimate, RunOptions, StoredExperiment
+    from judgecal.experiment.agreement import AgreementResult, StoredExperiment
+    from judgecal.experiment.trials import CostEstimate, RunOptions
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
@@ -70,7 +71,7 @@ class ResumeArguments(CallArguments):
 
     def options(self, *, repeats: int = 1) -> RunOptions:
         """Return the engine's RunOptions of what was typed, checked."""
-        from judgecal.experiment import RunOptions
+        from judgecal.experiment.trials import RunOptions
 
         options = RunOptions(
             repeats=repeats,

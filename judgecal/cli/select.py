@@ -14,7 +14,7 @@ from judgecal.cli.output import Decided, print_prose, print_result
 from judgecal.errors import InputError, notice
 
 if TYPE_CHECKING:
-    from judgecal.experiment import TableRows
+    from judgecal.experiment.table_rows import TableRows
     from judgecal.judges import Judge
     from judgecal.selection.decision import Caps
     from judgecal.workspace import Workspace
@@ -73,7 +73,7 @@ def select(
 ) -> None:
     """Choose the cheapest judge within the margin, and lock it. It is shown to lose no more; confirmed on
     test."""
-    from judgecal.experiment import read_experiment
+    from judgecal.experiment.stored import read_experiment
     from judgecal.selection.select import SelectRun
 
     workspace = shared.workspace_of(ctx)
@@ -223,7 +223,7 @@ def _recent(
                 f"{', '.join(table.given())} without --on: columns are those of a table of answers"
             )
         return None
-    from judgecal.experiment import RowReader, TableRows
+    from judgecal.experiment.table_rows import RowReader, TableRows
     from judgecal.tables import open_table
 
     source = open_table(path)

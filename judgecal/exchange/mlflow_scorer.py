@@ -13,10 +13,11 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, not_installed
 from judgecal.exchange.mosaic_rows import read_record
-from judgecal.experiment import RunOptions, run_trials, whole_items
+from judgecal.experiment.judgements import whole_items
+from judgecal.experiment.trials import RunOptions, run_trials
 from judgecal.judges import JudgeName
 from judgecal.records import ITEM_UNIT
 from judgecal.selection.lock import load_lock

@@ -16,7 +16,7 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.exchange.files import nested
 from judgecal.exchange.texts import answer_of, contexts_of, field_of, object_of, objects, request_of, text_of
-from judgecal.experiment import UNREADABLE, ReadRow
+from judgecal.experiment.table_rows import UNREADABLE, ReadRow
 from judgecal.judges import ITEM_INPUTS
 from judgecal.records import Context, Item, Turn
 from judgecal.tables import Row, Table

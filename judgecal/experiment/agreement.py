@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from judgecal.engine import counted_remark
+from judgecal.engine.budget import counted_remark
 from judgecal.errors import InputError, unknown_name
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawing_weights, is_absent
 from judgecal.experiment.folder import Experiment

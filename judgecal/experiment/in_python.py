@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from judgecal.engine import require_prices
+from judgecal.engine.budget import require_prices
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.experiment.compare import draws

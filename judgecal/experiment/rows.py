@@ -17,7 +17,7 @@ import numpy as np
 
 from judgecal.artefacts import SCHEMA, read_json
 from judgecal.commands import wing
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import DRAW, Look, look_at_test

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
     AgreementResult,

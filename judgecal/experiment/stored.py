@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.agreement_table import Verdicts

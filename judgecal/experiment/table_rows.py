@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from judgecal.engine import Journal
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import of_calls, whole_item
 from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of

@@ -11,19 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import (
-    Budget,
-    Call,
-    Journal,
-    OwnVerdict,
-    Progress,
-    ReplyCache,
-    open_cache,
-    require_prices,
-    run_calls,
-    take_verdicts,
-    worst_cost_usd,
-)
+from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.cache import ReplyCache, open_cache
+from judgecal.engine.calls import Call, OwnVerdict
+from judgecal.engine.log import Journal
+from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import VerdictRows, of_calls, read_verdicts

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 import dspy
 
-from judgecal.engine import ReplySchema
+from judgecal.engine.calls import ReplySchema
 from judgecal.judges.reply import read_text_reply
 from judgecal.scale import Label
 from judgecal.signatures import LoadedSignature

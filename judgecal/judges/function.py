@@ -28,7 +28,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeGuard
 
 from judgecal.artefacts import read_json
-from judgecal.engine import ParsedReply
+from judgecal.engine.calls import ParsedReply
 from judgecal.errors import InputError, Stopped, error_text, unknown_name
 from judgecal.judges import local
 from judgecal.judges.local import local_rules

@@ -20,8 +20,7 @@ import dspy
 from pydantic import ConfigDict
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
-from judgecal.engine import Message, ParsedReply, ReplySchema
-from judgecal.engine.calls import Token
+from judgecal.engine.calls import Message, ParsedReply, ReplySchema, Token
 from judgecal.errors import InputError, refuse
 from judgecal.judges.chat import JudgeAdapter, TextAdapter, neutralised, reply_schema
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_inputs, refuse_lacking

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeGuard
 
-from judgecal.engine import Message, ParsedReply, ReplySchema
+from judgecal.engine.calls import Message, ParsedReply, ReplySchema
 from judgecal.errors import InputError
 from judgecal.judges.local import local_rules
 from judgecal.models import EMBEDDED, ModelSpec

@@ -17,7 +17,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from judgecal.engine import ParsedReply
+from judgecal.engine.calls import ParsedReply
 from judgecal.prompts import LAST_NUMBER, LAST_WORD
 from judgecal.records import Failure
 from judgecal.scale import Label, Scale

@@ -13,9 +13,11 @@ from typing import Any
 
 import dspy
 
-from judgecal.engine import Progress, open_cache, read_guarded
+from judgecal.engine.cache import open_cache
+from judgecal.engine.calls import read_guarded
+from judgecal.engine.run import Progress
 from judgecal.errors import InputError, Stopped, error_text
-from judgecal.experiment import say_remarks
+from judgecal.experiment.trials import say_remarks
 from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.optimize.program_calls import CALL_LOG, ProgramCalls, program_lm, schema_now, width

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from judgecal.experiment import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
 from judgecal.optimize.programs import Optimised, model_of
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose

@@ -25,22 +25,13 @@ import dspy
 from dspy.lm15 import Message as Turn
 from dspy.lm15 import Request, Response, Usage
 
-from judgecal.engine import (
-    Budget,
-    BudgetGate,
-    CallResult,
-    CallRunner,
-    CallSlots,
-    Limiter,
-    Message,
-    Policy,
-    Progress,
-    Reply,
-    ReplyCache,
-    ReplySchema,
-)
-from judgecal.engine.cache import cache_key
+from judgecal.engine.budget import Budget, BudgetGate
+from judgecal.engine.cache import ReplyCache, cache_key
+from judgecal.engine.call_runner import CallResult, CallRunner, Policy
+from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.engine.log import Log, as_line, line_reader, now
+from judgecal.engine.run import Progress
+from judgecal.engine.scheduler import CallSlots, Limiter
 from judgecal.engine.transport import open_transport
 from judgecal.errors import BudgetError, JudgecalError, Stopped
 from judgecal.models import ModelSpec

@@ -13,7 +13,8 @@ from typing import Any
 
 import dspy
 
-from judgecal.experiment import AgreementTable, GoldSummary, Verdicts
+from judgecal.experiment.agreement import GoldSummary
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items, traits_of
 from judgecal.judges.module import instructions_of

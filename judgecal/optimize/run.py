@@ -12,40 +12,37 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, ReplySchema, read_journal, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.calls import ReplySchema
+from judgecal.engine.log import Journal, read_journal
 from judgecal.errors import InputError, notice
-from judgecal.experiment import (
-    AgreementTable,
-    CostEstimate,
-    Experiment,
-    ExperimentJournal,
-    Look,
-    RunOptions,
-    Verdicts,
+from judgecal.experiment.agreement import refuse_unequal, verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
+from judgecal.experiment.judgements import refuse_unfit
+from judgecal.experiment.looks import Look, look_at_test, looks_so_far, seen_judges
+from judgecal.experiment.score import (
     asked_items,
     check_judge,
     full_name,
     gold_config,
     judge_config,
-    look_at_test,
-    looks_so_far,
-    open_experiment,
-    plan_calls,
-    plan_experiment,
-    refuse_unequal,
-    require_keys,
     run_line,
-    run_trials,
-    seen_judges,
-    stored_rows,
     summary_of_gold,
-    together,
-    verdict_notes,
 )
-from judgecal.experiment.folder import keep_judges
-from judgecal.experiment.judgements import refuse_unfit
 from judgecal.experiment.stored import Unread, unread_judge
-from judgecal.experiment.trials import Due, likely_usd
+from judgecal.experiment.trials import (
+    CostEstimate,
+    Due,
+    ExperimentJournal,
+    RunOptions,
+    likely_usd,
+    plan_calls,
+    require_keys,
+    run_trials,
+    stored_rows,
+    together,
+)
 from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of

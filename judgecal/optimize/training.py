@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 
 import dspy
 
-from judgecal.engine import Budget
+from judgecal.engine.budget import Budget
 from judgecal.errors import InputError, visible_line
-from judgecal.experiment import asked_items
+from judgecal.experiment.score import asked_items
 from judgecal.goldset import GoldSet
 from judgecal.judges import ITEM_INPUTS, item_inputs, lacking_inputs
 from judgecal.judges.chat import neutralised, typed_verdict

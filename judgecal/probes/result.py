@@ -21,7 +21,10 @@ import numpy.typing as npt
 
 from judgecal.artefacts import read_toml
 from judgecal.errors import InputError
-from judgecal.experiment import AgreementTable, Experiment, GoldSummary, Verdicts, gold_config
+from judgecal.experiment.agreement import GoldSummary
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.folder import Experiment
+from judgecal.experiment.score import gold_config
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldSet
 from judgecal.probes.family import TENTH, FamilyProbes, Kind, NoProbe, Probe, Sources, one_probe

@@ -10,33 +10,31 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, require_prices
+from judgecal.engine.budget import Budget, require_prices
 from judgecal.errors import InputError, notice
-from judgecal.experiment import (
-    AgreementTable,
-    CostEstimate,
-    Experiment,
-    ExperimentJournal,
-    RunOptions,
-    Verdicts,
+from judgecal.experiment.agreement import verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.folder import Experiment, keep_judges, open_experiment, plan_experiment
+from judgecal.experiment.score import (
     asked_items,
     check_judge,
     full_name,
     gold_config,
     judge_config,
-    models_of,
-    open_experiment,
-    plan_calls,
-    plan_experiment,
-    require_keys,
     run_line,
+    summary_of_gold,
+)
+from judgecal.experiment.trials import (
+    CostEstimate,
+    ExperimentJournal,
+    RunOptions,
+    models_of,
+    plan_calls,
+    require_keys,
     run_trials,
     stored_rows,
-    summary_of_gold,
     together,
-    verdict_notes,
 )
-from judgecal.experiment.folder import keep_judges
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge, judge_named
 from judgecal.probes.family import FamilyProbes, make_probes
@@ -231,9 +229,7 @@ def probe(
     run = ProbeRun(
         workspace=where,
         gold=load_gold(gold, workspace=where) if isinstance(gold, str) else gold,
-        judges=tuple(
-            judge_named(judge, workspace=where) if isinstance(judge, str) else judge for judge in named
-        ),
+        judges=tuple(judge_named(each, workspace=where) if isinstance(each, str) else each for each in named),
         families=tuple(families),
         n=n,
         options=RunOptions(budget_usd=budget_usd, quiet=True),

@@ -10,25 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError
-from judgecal.experiment import (
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.score import full_name, judge_config
+from judgecal.experiment.table_rows import Reader, ReadRow, RowReader, TableRows, input_config
+from judgecal.experiment.trials import (
     CostEstimate,
     Due,
-    Experiment,
-    Reader,
-    ReadRow,
-    RowReader,
     RunOptions,
-    TableRows,
-    full_name,
-    input_config,
-    judge_config,
     judge_to_journal,
     models_of,
-    open_experiment,
     open_journal,
-    plan_experiment,
     plan_trials,
     require_keys,
     stored_rows,

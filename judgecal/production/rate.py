@@ -15,7 +15,7 @@ import numpy as np
 
 from judgecal._version import __version__
 from judgecal.errors import refuse
-from judgecal.experiment import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.goldset import GoldSet, load_gold, write_sheets
 from judgecal.production.judged import (
     JudgedColumns,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from judgecal.experiment import StoredVerdicts
+from judgecal.experiment.judgements import StoredVerdicts
 from judgecal.production.suite import LeftOut, LoadedJudge, RowReply, SuiteColumn
 from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
 from judgecal.selection.lock import LockedGold

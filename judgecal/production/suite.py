@@ -8,9 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from judgecal.engine import Journal, ParsedReply
+from judgecal.engine.calls import ParsedReply
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse
-from judgecal.experiment import Due, JudgedItems, ReadRow, RunOptions, item_scale, judgement_of, whole_item
+from judgecal.experiment.judgements import item_scale, whole_item
+from judgecal.experiment.table_rows import JudgedItems, ReadRow, judgement_of
+from judgecal.experiment.trials import Due, RunOptions
 from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
 from judgecal.records import Judgement

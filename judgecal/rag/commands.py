@@ -15,7 +15,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from judgecal.experiment import RunOptions
+    from judgecal.experiment.trials import RunOptions
     from judgecal.rag.evaluation.config import ReadConfig
     from judgecal.rag.questions import Collection
     from judgecal.workspace import Workspace
@@ -87,7 +87,7 @@ def retrieval(
     json: shared.Json = False,
 ) -> None:
     """Test the retriever alone: where the right document ranks."""
-    from judgecal.experiment import open_experiment, plan_experiment
+    from judgecal.experiment.folder import open_experiment, plan_experiment
     from judgecal.rag.retrieval.result import measure_retrieval, read_run
     from judgecal.records import as_plain, digest
     from judgecal.report.experiments import report_of

@@ -18,9 +18,8 @@ from typing import Any
 
 from judgecal.artefacts import read_json
 from judgecal.errors import InputError
-from judgecal.experiment import Experiment
 from judgecal.experiment.agreement import AgreementResult, JudgeEntry
-from judgecal.experiment.folder import kept_judges, read_config
+from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.judges.suite import load_suite
 from judgecal.records import Estimate, Headline, Result, as_plain
 from judgecal.report import charts

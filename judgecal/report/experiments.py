@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.commands import COMMANDS, document_of, load
-from judgecal.engine import Progress
+from judgecal.engine.run import Progress
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import AgreementResult
 from judgecal.experiment.folder import read_config

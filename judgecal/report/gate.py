@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from judgecal.experiment import GoldSummary
+from judgecal.experiment.agreement import GoldSummary
 from judgecal.experiment.rows import OnRows, sheet_command
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (

@@ -7,21 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
-from judgecal.engine import Budget
+from judgecal.engine.budget import Budget
 from judgecal.engine.log import now
 from judgecal.errors import notice
-from judgecal.experiment import (
-    AgreementTable,
-    Look,
-    RunOptions,
-    Verdicts,
-    item_scale,
-    open_journal,
-    run_trials,
-)
 from judgecal.experiment.agreement import constant_entry
-from judgecal.experiment.agreement_table import as_lists
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.judgements import item_scale
+from judgecal.experiment.looks import Look
 from judgecal.experiment.people import tied_items
+from judgecal.experiment.trials import RunOptions, open_journal, run_trials
 from judgecal.judges import Judge
 from judgecal.probes.result import Footing, locked_probes, stored_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Judgement

@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, Literal
 
 from judgecal.errors import InputError
-from judgecal.experiment import AgreementResult, AgreementTable, Entry, StoredExperiment, Verdicts, entry
+from judgecal.experiment.agreement import AgreementResult, Entry, StoredExperiment, entry
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.verdicts import (
     FloorLoss,

@@ -11,36 +11,26 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, JudgecalError
-from judgecal.experiment import (
-    AgreementTable,
+from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.judgements import item_scale, whole_items
+from judgecal.experiment.looks import look_at_test, looks_so_far
+from judgecal.experiment.score import full_name, gold_config, run_line, summary_of_gold
+from judgecal.experiment.stored import Unread, unread_judge
+from judgecal.experiment.trials import (
     CostEstimate,
-    Experiment,
     ExperimentJournal,
-    GoldSummary,
     RunOptions,
-    Verdicts,
-    full_name,
-    gold_config,
-    item_scale,
-    look_at_test,
-    looks_so_far,
     models_of,
-    open_experiment,
     plan_calls,
-    plan_experiment,
-    refuse_unequal,
     require_keys,
-    run_line,
     run_trials,
     stored_rows,
-    summary_of_gold,
-    verdict_notes,
-    whole_items,
 )
-from judgecal.experiment.agreement_table import as_lists
-from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import Judge
 from judgecal.probes.family import Probe

@@ -9,48 +9,38 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse
-from judgecal.experiment import (
-    AgreementTable,
-    CostEstimate,
-    Due,
-    Experiment,
-    GoldSummary,
-    JudgedItems,
-    Look,
-    LookKind,
-    RunOptions,
-    TableRows,
-    Verdicts,
+from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.judgements import item_scale, whole_items
+from judgecal.experiment.looks import Look, LookKind, foresee_look, look_at_test, verdicts_sha
+from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
+from judgecal.experiment.score import (
     asked_items,
     check_judge,
-    foresee_look,
     full_name,
     gold_config,
-    input_config,
-    item_scale,
     judge_config,
+    run_line,
+    summary_of_gold,
+)
+from judgecal.experiment.table_rows import JudgedItems, TableRows, input_config
+from judgecal.experiment.trials import (
+    CostEstimate,
+    Due,
+    RunOptions,
     judge_to_journal,
-    look_at_test,
     models_of,
-    open_experiment,
     open_journal,
     plan_calls,
-    plan_experiment,
-    refuse_unequal,
     require_keys,
-    run_line,
     run_trials,
     stored_rows,
-    summary_of_gold,
     together,
-    verdict_notes,
-    verdicts_sha,
-    whole_items,
 )
-from judgecal.experiment.agreement_table import as_lists
-from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import Judge, JudgeName, judge_named
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain

@@ -13,28 +13,26 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse
-from judgecal.experiment import (
-    AgreementTable,
+from judgecal.experiment.agreement import refuse_unequal
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.folder import open_experiment
+from judgecal.experiment.looks import LookKind, look_at_test, verdicts_sha
+from judgecal.experiment.score import asked_items
+from judgecal.experiment.stored import read_experiment
+from judgecal.experiment.trials import (
     CostEstimate,
     ExperimentJournal,
-    LookKind,
     RunOptions,
-    Verdicts,
-    asked_items,
-    look_at_test,
     models_of,
-    open_experiment,
     plan_calls,
-    read_experiment,
     recorder,
-    refuse_unequal,
     require_keys,
     run_trials,
     stored_rows,
     together,
-    verdicts_sha,
 )
 from judgecal.judges import Judge, judge_named, single_calls
 from judgecal.records import Item, Judgement

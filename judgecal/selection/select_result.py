@@ -9,22 +9,13 @@ from pathlib import Path
 from typing import Literal
 
 from judgecal.errors import InputError, listed
-from judgecal.experiment import (
-    Experiment,
-    GoldSummary,
-    RunOptions,
-    StoredExperiment,
-    asked_items,
-    gold_config,
-    looks_so_far,
-    plan_experiment,
-    run_line,
-    summary_of_gold,
-    verdict_notes,
-)
-from judgecal.experiment.agreement import constant_entry
+from judgecal.experiment.agreement import GoldSummary, StoredExperiment, constant_entry, verdict_notes
+from judgecal.experiment.folder import Experiment, plan_experiment
+from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.people import judge_beside_people
+from judgecal.experiment.score import asked_items, gold_config, run_line, summary_of_gold
 from judgecal.experiment.stored import Unread, unread_of
+from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import split_notes
 from judgecal.judges import JudgeKind
 from judgecal.records import Estimate, Item, Judgement, Result

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from judgecal.experiment import Look
+from judgecal.experiment.looks import Look
 from judgecal.experiment.rows import UnlabelledRows
 from judgecal.goldset import Card, GoldSet
 from judgecal.goldset.draw import allocate, draw

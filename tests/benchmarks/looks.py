@@ -14,7 +14,7 @@ import sys
 import numpy as np
 from scipy.special import ndtri
 
-from judgecal.experiment import Look
+from judgecal.experiment.looks import Look
 from judgecal.stats import compare
 from tests.benchmarks.coverage import verdicts
 from tests.benchmarks.driver import Bench, Floats, latent, slack

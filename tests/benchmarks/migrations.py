@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from judgecal.experiment import Look
+from judgecal.experiment.looks import Look
 from judgecal.scale import Scale
 from judgecal.selection.rules import MigrationItems, migration
 from tests.benchmarks.driver import Bench, Floats, slack

@@ -38,7 +38,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from judgecal.experiment import AgreementTable, Look, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.looks import Look
 from judgecal.goldset import GOLD, Card, GoldSet
 from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, Stage, choose, confirm, laps, race
 from judgecal.optimize.training import PLANS

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from judgecal.experiment import AgreementTable
+from judgecal.experiment.agreement_table import AgreementTable
 from judgecal.optimize.result import BETTER, ScoredCandidate, choose, confirm, laps, race
 from judgecal.optimize.training import PLANS
 from tests.benchmarks.driver import Bench, latent

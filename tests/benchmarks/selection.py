@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from judgecal.experiment import Look
+from judgecal.experiment.looks import Look
 from judgecal.scale import Scale
 from judgecal.selection.decision import choose
 from judgecal.stats import agreement

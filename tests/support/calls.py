@@ -6,7 +6,10 @@ import contextlib
 import sqlite3
 from typing import Any
 
-from judgecal.engine import Call, ParsedReply, Policy, ReplyCache, run_calls
+from judgecal.engine.cache import ReplyCache
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import Call, ParsedReply
+from judgecal.engine.run import run_calls
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 from tests.support.server import StubServer

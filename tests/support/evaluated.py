@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine import Budget
-from judgecal.experiment import RunOptions
+from judgecal.engine.budget import Budget
+from judgecal.experiment.trials import RunOptions
 from judgecal.rag.evaluation.summary import Measured
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
 from judgecal.rag.questions import Question

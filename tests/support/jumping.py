@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import judgecal.engine.run as engine
-from judgecal.engine import Call, CallFailed, Message, ParsedReply, Reply, ReplySchema
+from judgecal.engine.calls import Call, CallFailed, Message, ParsedReply, Reply, ReplySchema
 from judgecal.models import ModelSpec
 from judgecal.records import Judgement, Key
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import cast
 
-from judgecal.experiment import Entry, Verdicts
-from judgecal.experiment.agreement import Latency
+from judgecal.experiment.agreement import Entry, Latency
+from judgecal.experiment.agreement_table import Verdicts
 from judgecal.scale import Scale
 from judgecal.selection.decision import MeasuredJudge
 

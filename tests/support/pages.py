@@ -13,9 +13,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from judgecal.experiment import read_experiment
 from judgecal.experiment.agreement import StoredExperiment
 from judgecal.experiment.score import read_result
+from judgecal.experiment.stored import read_experiment
 from judgecal.scale import Label
 from judgecal.selection.decision import Evidence, decide_on_judges
 from judgecal.workspace import find_workspace

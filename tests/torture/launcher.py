@@ -18,7 +18,7 @@ import traceback
 from typing import Any
 
 PRELOADED = (
-    "judgecal.cli", "judgecal.experiment", "judgecal.goldset", "judgecal.judges", "judgecal.report",
+    "judgecal.cli", "judgecal.experiment.score", "judgecal.goldset", "judgecal.judges", "judgecal.report",
     "judgecal.stats", "dspy.lm15", "aiohttp",
 )  # fmt: skip
 

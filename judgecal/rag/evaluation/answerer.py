@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from judgecal.engine import Message, ParsedReply
+from judgecal.engine.calls import Message, ParsedReply
 from judgecal.errors import InputError, refuse
 from judgecal.judges import JudgeAdapter, JudgeName, item_inputs, reply_fields
 from judgecal.judges.chat import reply_schema

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from judgecal.errors import InputError
-from judgecal.experiment import Experiment
+from judgecal.experiment.folder import Experiment
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import load_gold
 from judgecal.rag.evaluation.result import EvaluateResult, Failures, MeasuredBy

@@ -25,7 +25,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from yarl import URL
 
 from judgecal._version import __version__
-from judgecal.engine import CallFailed, Policy
+from judgecal.engine.call_runner import Policy
+from judgecal.engine.calls import CallFailed
 from judgecal.engine.log import now
 from judgecal.engine.transport.http import proxy_for
 from judgecal.engine.transport.provider_errors import REDIRECTS, asked_wait, excerpt

@@ -22,10 +22,10 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from judgecal.engine import CallFailed, Message, ParsedReply
+from judgecal.engine.calls import CallFailed, Message, ParsedReply
 from judgecal.engine.log import now
 from judgecal.errors import InputError
-from judgecal.experiment import (
+from judgecal.experiment.trials import (
     CostEstimate,
     models_of,
     open_journal,

@@ -20,19 +20,17 @@ from itertools import chain, islice
 from pathlib import Path
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, ParsedReply, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.calls import ParsedReply
 from judgecal.errors import InputError, listed, refuse
-from judgecal.experiment import (
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.score import full_name, judge_config
+from judgecal.experiment.trials import (
     CostEstimate,
-    Experiment,
     RunOptions,
-    full_name,
-    judge_config,
     models_of,
-    open_experiment,
     open_journal,
     plan_calls,
-    plan_experiment,
     run_trials,
     stored_rows,
     together,

@@ -14,26 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine import Budget, Journal, require_prices
+from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse, unknown_name
-from judgecal.experiment import (
+from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
+from judgecal.experiment.judgements import item_scale, stored_notes
+from judgecal.experiment.score import full_name, judge_config
+from judgecal.experiment.table_rows import ReadRow, judgement_of
+from judgecal.experiment.trials import (
     CostEstimate,
     Due,
-    Experiment,
-    ReadRow,
     RunOptions,
-    full_name,
-    item_scale,
-    judge_config,
     judge_to_journal,
-    judgement_of,
     models_of,
-    open_experiment,
     open_journal,
-    plan_experiment,
     plan_trials,
     require_keys,
-    stored_notes,
     stored_rows,
     together,
 )
