@@ -14,7 +14,8 @@ from judgecal.records import Result
 if TYPE_CHECKING:
     from judgecal.errors import InputError, JudgecalError
     from judgecal.exchange.mlflow_scorer import mlflow_scorer
-    from judgecal.experiment.in_python import Judgements, agreement, compare, score
+    from judgecal.experiment.compare import compare
+    from judgecal.experiment.in_python import Judgements, agreement, score
     from judgecal.goldset import Columns, GoldSet, load_gold
     from judgecal.judges import judge_named as Judge  # noqa: N812 - Python's door to a judge of any kind
     from judgecal.optimize.run import optimize
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "judgecal.errors": "InputError JudgecalError",
     "judgecal.exchange.mlflow_scorer": "mlflow_scorer",
-    "judgecal.experiment.in_python": "Judgements agreement compare score",
+    "judgecal.experiment.compare": "compare",
+    "judgecal.experiment.in_python": "Judgements agreement score",
     "judgecal.goldset": "Columns GoldSet load_gold",
     "judgecal.judges": "Judge:judge_named",
     "judgecal.optimize": "optimize",

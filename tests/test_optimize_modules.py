@@ -211,7 +211,6 @@ def test_knn_few_shot_is_scored_and_compared_and_not_locked(
             judge = judgecal_names.Judge(program, trained_on=gold)
             sides.append(judgecal_names.score(judge, gold, split="dev", limit=9))
     assert not any(side.unscored for side in sides)
-    assert judgecal_names.compare(gold, *sides).decision == "cannot tell"
     with pytest.raises(InputError, match="no forward of its class's own, "):
         judgecal_names.optimize(
             judgecal_names.Judge(few.compile(student), trained_on=()), gold, model="embedded"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import json
-import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,30 +74,12 @@ def test_score_keeps_nothing_unless_told_to(
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_compare_of_test_items_is_a_look(workspace_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    gold = load_gold("starter")
-    a, b = (score(f"correctness_{version}@embedded", gold, split="test") for version in ("v2", "v3"))
-    log = workspace_dir / "experiments" / "test_looks.jsonl"
-    open_split = [score(f"correctness_{version}@embedded", gold, split="dev") for version in ("v2", "v3")]
-    assert package.compare(gold, *open_split, metric="mae").difference.level == 0.95
-    with pytest.raises(InputError, match="unknown metric"):
-        package.compare(gold, a, b, metric="kapa")
-    assert not log.exists() and capsys.readouterr().err == ""
-    first = package.compare(gold, a, b)
-    assert first.difference.level == pytest.approx(1 - 0.05 * 6 / math.pi**2)
-    assert "decision 1 on the test labels of starter: shown at level 0.9696" in capsys.readouterr().err
-    labels = [gold.labels[row.item_id] for row in a]
-    groups = [next(item.group for item in gold.items if item.item_id == row.item_id) for row in a]
-    verdicts = [[row.verdict for row in rows] for rows in (a, b)]
-    bare = package.compare(labels, *verdicts, scale=gold.scale, groups=groups)
-    assert first.difference.value == pytest.approx(bare.difference.value)
-    assert len(log.read_text().splitlines()) == 1  # arrays count nothing, and the same look is the same one
-    assert package.compare(gold, b, a).difference.level == first.difference.level
-    second = package.compare(gold, a, b, metric="mae").difference
-    assert second.level == pytest.approx(1 - 0.05 * 6 / math.pi**2 / 4)
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [row["kind"] for row in rows] == ["decision"] * 2
-    assert [row["by"] for row in rows] == [f"compare by {by}" for by in (first.metric, "mae")]
+def test_agreement_on_test_items_is_a_look(workspace_dir: Path) -> None:
+    gold, log = load_gold("starter"), workspace_dir / "experiments" / "test_looks.jsonl"
+    for split, kinds in (("dev", []), ("test", ["report"]), ("test", ["report"])):
+        package.agreement(gold, score("token_f1@local", gold, split=split))
+        lines = log.read_text().splitlines() if log.exists() else []
+        assert [json.loads(line)["kind"] for line in lines] == kinds
 
 
 def far_off(answer: str, reference_answer: str) -> float:
@@ -135,7 +116,6 @@ def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> Non
         found["mae"].value == pytest.approx(by_hand["mae"].value)
         and found["mae"].n_groups < by_hand["mae"].n_groups
     )
-    assert package.compare(gold, rows.of(a), rows.of(c)).difference.n_unscored == 0
     binary = score(lambda answer: True, gold, split="dev", limit=3)
     assert str(Judge(lambda answer: "yes", scale="binary").scale) == "binary" and binary[0].verdict is None
     assert str(Judge(by_type).scale) == "binary" and Judge(Always()).inputs == ("answer",)
@@ -147,8 +127,6 @@ def test_functions_judge_beside_judges_by_name_and_no_scale_is_repeated() -> Non
         InputError, match="verdicts of far_off@python, lambda@python, token_f1@local: take one"
     ):
         package.agreement(gold, rows)
-    with pytest.raises(InputError, match=r"compare: verdicts of far_off@python, .*: take one"):
-        package.compare(gold, rows, rows.of(c))
 
 
 def test_a_lock_takes_a_function_of_a_file_and_refuses_any_other(workspace_dir: Path) -> None:
@@ -189,12 +167,11 @@ def test_agreement_leads_with_what_decides() -> None:
 
 def _results() -> dict[str, Any]:
     gold = load_gold("starter")
-    rows, other = (score(f"{name}@local", gold, split="dev") for name in ("token_f1", "exact_match"))
+    rows = score("token_f1@local", gold, split="dev")
     raters = {rater: dict(labels) for rater, labels in gold.ratings_by_rater.items()}
     return {
         "score": (rows, "66 of 66 verdicts could be had"),
         "agreement": (package.agreement(gold, rows), "agreement with the labels"),
-        "compare": (package.compare(gold, rows, other), "agrees better"),
         "reliability": (package.reliability(raters, scale=gold.scale), "krippendorff_alpha is 0."),
         "alt_test": (
             package.alt_test(raters, gold.labels, scale=gold.scale, epsilon=0.2),
@@ -203,7 +180,7 @@ def _results() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("name", ["score", "agreement", "compare", "reliability", "alt_test"])
+@pytest.mark.parametrize("name", ["score", "agreement", "reliability", "alt_test"])
 def test_every_result_shows_itself(name: str) -> None:
     result, says = _results()[name]
     assert json.loads(json.dumps(result.as_json())) == result.as_json()
@@ -308,10 +285,11 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
         ),
         (lambda: score(NAME, load_gold("starter"), repeats=0), "--repeats must be from 1 to 1,000"),
         (lambda: score(NAME, load_gold("starter"), limit=0), "--limit must be at least 1"),
-        (lambda: package.compare([1], [1], [1]), "need their scale="),
-        (lambda: package.compare(load_gold("starter"), [1], [1]), "verdicts are judgements"),
-        (lambda: package.compare(load_gold("starter"), [], []), "no judgement is of a labelled item"),
-        (lambda: package.compare(load_gold("starter"), [], [], scale="binary"), "leave scale and groups out"),
+        (lambda: package.agreement([1], [1]), "need their scale="),
+        (lambda: package.agreement(load_gold("starter"), [1]), "verdicts are judgements"),
+        (lambda: package.agreement(load_gold("starter"), []), "no judgement is of a labelled item"),
+        (lambda: package.agreement(load_gold("starter"), [], scale="binary"), "leave them out"),
+        (lambda: package.compare("nosuch"), "unknown experiment 'nosuch'"),
     ],
 )
 def test_errors_are_one_class_and_say_what_to_do(call: Callable[[], object], message: str) -> None:
@@ -324,8 +302,9 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     from judgecal.experiment.score import ScoreRun
 
     workspace = find_workspace(workspace_dir)
-    judges = (Judge(NAME),)
-    ScoreRun(workspace=workspace, gold=load_gold("starter"), judges=judges, out="one").run()
+    judges = (Judge(NAME), Judge("token_f1@local"))
+    ScoreRun(workspace=workspace, gold=load_gold("starter"), judges=judges[:1], out="one").run()
+    ScoreRun(workspace=workspace, gold=load_gold("starter"), judges=judges, out="two").run()
     chosen = package.select("one", caps=Caps(allow_below_floor=True), output="judge.lock.json")
     assert chosen.chosen == NAME and (workspace_dir / "judge.lock.json").is_file()
     rows = [{"q": f"Where is it, {n}?", "a": "In the ferry.", "r": "In the ferry."} for n in range(12)]
@@ -340,7 +319,9 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
     moved = package.migrate("judge.lock.json", "correctness_v2@embedded", limit=30)
     report = package.load_report("one")
     assert report.frame()["judge"].to_list() == [NAME]
-    results = (chosen, judged, rated, package.gate("judge.lock.json"), moved, report)
+    compared = package.compare("two", NAME, "token_f1@local", metric="mae")
+    assert (compared.metric, list(compared.pairs)) == ("mae", [(NAME, "token_f1@local")])
+    results = (compared, chosen, judged, rated, package.gate("judge.lock.json"), moved, report)
     for result in results:
         assert "\nnext: judgecal " in repr(result) and repr(result).count("\n") < 12, repr(result)
         assert json.dumps(result.as_json()) and result.frame().height

@@ -12,6 +12,7 @@ RIGHT = """
 from typing import assert_type
 
 import judgecal
+from judgecal.experiment.compare import CompareResult
 from judgecal.experiment.in_python import Judgements
 from judgecal.optimize.result import OptimizeResult
 from judgecal.probes.result import ProbeResult
@@ -24,7 +25,7 @@ from judgecal.selection.gate import GateResult
 from judgecal.selection.migrate import MigrateResult
 from judgecal.selection.select_result import SelectResult
 from judgecal.signatures import LoadedSignature
-from judgecal.stats import Agreement, AltTest, PairComparison, Estimates
+from judgecal.stats import Agreement, AltTest, Estimates
 
 
 def exact(answer: str, reference_answer: str) -> bool:
@@ -44,7 +45,7 @@ assert_type(judgecal.load_signature("correctness_v3"), LoadedSignature)
 results: list[Result] = [
     rows,
     found,
-    assert_type(judgecal.compare(gold, rows, rows), PairComparison),
+    assert_type(judgecal.compare("first", "a@local", "b@local"), CompareResult),
     assert_type(judgecal.reliability({"ann": [1, 0]}, scale=judgecal.Scale.parse("binary")), Estimates),
     assert_type(judgecal.alt_test({}, {}, scale="binary", epsilon=0.2), AltTest),
     assert_type(judgecal.optimize("correctness_v3@embedded"), OptimizeResult),
@@ -64,7 +65,7 @@ WRONG = {
     "judgecal.score(3, judgecal.load_gold('starter'))": "arg-type",
     "judgecal.agreement([1], [1], scal='binary')": "call-arg",
     "items: int = judgecal.load_gold('starter').items": "assignment",
-    "judgecal.compere([1], [1], [1])": "attr-defined",
+    "judgecal.compere('first')": "attr-defined",
     "judgecal.Columns(quest='q')": "call-arg",
     "judgecal.select('first').chozen": "attr-defined",
 }

@@ -103,8 +103,7 @@ judgecal.load_report("first")
 # Which of the two is better is a question about the difference on the same items.
 
 # %%
-decided = judgecal.compare(gold, *rows.values(), a_scale="percentage", b_scale="percentage")
-decided.decision, decided.difference
+judgecal.compare("first", "correctness_v3@embedded", "token_f1@local")
 
 # %% [markdown]
 # ## Choose, lock, and say what share is right

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -16,7 +17,7 @@ from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.score import gold_config, run_line, summary_of_gold
-from judgecal.experiment.stored import Unread, unread_of
+from judgecal.experiment.stored import Unread, read_experiment, unread_of
 from judgecal.records import Result, as_plain
 from judgecal.stats import (
     PLANNED_DISCORDANCE,
@@ -28,7 +29,7 @@ from judgecal.stats import (
     metric_named,
 )
 from judgecal.stats.significance import N_PERM
-from judgecal.workspace import Workspace
+from judgecal.workspace import Workspace, find_workspace
 
 _DRAWS_BELOW, _MOST_DRAWS = 20, 2_000_000  # so many at the level itself; a limit to the time that it takes
 
@@ -182,3 +183,30 @@ class CompareRun:
         options: dict[str, Any] = {"scales": scales, "metric": self._metric, "n_perm": n_perm}
         compared = compare_all(table.labels, raw, deciding=once, **options, **table.shared)
         return tuple(ComparedPair(a, b, comparison) for (a, b), comparison in compared.items())
+
+
+def compare(
+    experiment: str | Path,
+    *judges: str,
+    metric: str | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+    name: str | None = None,
+    workspace: str | Path | None = None,
+) -> CompareResult:
+    """Compare judges, by their names, of an experiment on the same items: a CompareResult.
+
+    Where the items are of test this is a look, which `experiments/test_looks.jsonl` then holds. For arrays
+    of labels and verdicts there is `judgecal.stats.compare`, which counts none.
+
+    Args:
+        experiment: its slug, or the path of its folder.
+        judges: two or more; all that the experiment asked for where none is named.
+        metric: by which; the leading one of the labels' scale where not given.
+        level: nominal coverage of the intervals, before looks at test are paid for.
+        name: slug of the new experiment.
+        workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
+    """
+    where = find_workspace(None if workspace is None else Path(workspace))
+    stored = read_experiment(where, str(experiment))
+    return CompareRun(where, stored, judges, metric=metric, level=level, seed=seed, out=name).run()

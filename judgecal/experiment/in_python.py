@@ -1,5 +1,4 @@
-"""What scripts call to score judges and to hold them against a gold set: `judgecal.score`, `agreement` and
-`compare`."""
+"""What scripts call to score judges and to hold them against a gold set: `judgecal.score`, `agreement`."""
 
 from __future__ import annotations
 
@@ -9,22 +8,19 @@ from pathlib import Path
 from typing import Any, Self
 
 from judgecal.engine.budget import require_prices
-from judgecal.errors import InputError, notice
+from judgecal.errors import InputError
 from judgecal.experiment.agreement_table import AgreementTable
-from judgecal.experiment.compare import draws
 from judgecal.experiment.judgements import item_scale, whole_items
-from judgecal.experiment.looks import Look, look_at_test, seen_judges
+from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.score import asked_items, check_judge
 from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.judges import GivenFunction, Judge, judge_named
 from judgecal.records import PAIR_UNIT, Judgement, Result
 from judgecal.scale import Label, Scale
-from judgecal.stats import Agreement, PairComparison, cross_fit, leading_metric, metric_facts
+from judgecal.stats import Agreement, cross_fit, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
-from judgecal.stats import compare as compare_arrays
 from judgecal.stats.sample import Floats, Unscored, as_scale, as_sequence
-from judgecal.stats.significance import N_PERM
 from judgecal.workspace import find_workspace
 
 
@@ -125,60 +121,6 @@ def score(
     )
 
 
-def compare(
-    gold_labels: GoldSet | Iterable[object],
-    a_labels: Iterable[object],
-    b_labels: Iterable[object],
-    *,
-    scale: Scale | str | None = None,
-    metric: str | None = None,
-    groups: Iterable[Hashable] | None = None,
-    a_scale: Scale | str | None = None,
-    b_scale: Scale | str | None = None,
-    level: float = 0.95,
-    seed: int = 0,
-    n_perm: int = N_PERM,
-    calibrate: bool = True,
-) -> PairComparison:
-    """Compare, with gold labels or a GoldSet, a's labels and b's labels on its items: a PairComparison.
-
-    >>> found = judgecal.compare([1, 0, 1, 0], [1, 0, 1, 1], [1, 1, 1, 0], scale="binary")
-    >>> found.decision, found.why
-    ('cannot tell', '4 groups: fewer than 10 give no interval')
-
-    With a gold set the two sides are what `judgecal.score` gave, and set and judges say labels, scales and
-    questions. Where they are of test items, that is a look: it is written into
-    `experiments/test_looks.jsonl` of the workspace, said on stderr, and the decision is taken at the level
-    that it leaves. Arrays do not say whether they are of a sealed test split: nothing is counted, and a
-    `level` that pays for earlier looks is the caller's.
-
-    Args:
-        gold_labels: a gold set, or n labels of people.
-        a_labels, b_labels: judgements of the set's items, or n verdicts (n x R); on the people's scale where
-            neither `a_scale`, `b_scale` nor `judgecal.score` says another.
-        scale, groups: of arrays only, where `scale` must be given; the others as in `stats.compare`.
-    """
-    shared: dict[str, Any] = {"metric": metric, "seed": seed, "calibrate": calibrate}
-    if not isinstance(gold_labels, GoldSet):
-        shared |= {"scale": _scale_given("compare", scale), "a_scale": a_scale, "b_scale": b_scale}
-        shared |= {"groups": groups, "level": level, "n_perm": n_perm}
-        return compare_arrays(gold_labels, a_labels, b_labels, **shared)
-    if scale is not None or groups is not None:
-        raise InputError("compare: a gold set says its scale and its questions: leave scale and groups out")
-    gold, sides = gold_labels, [_rows_of(a_labels, "compare"), _rows_of(b_labels, "compare")]
-    table = _table_of(gold, *sides)
-    verdicts = [_matrix(rows, table) for rows in sides]
-    shared |= {"a_scale": a_scale or _own_scale(a_labels), "b_scale": b_scale or _own_scale(b_labels)}
-    shared |= {"scale": gold.scale, "groups": table.groups, "weights": table.weights}
-    # wrong use costs no look
-    by = f"compare by {compare_arrays(table.labels, *verdicts, level=level, n_perm=1, **shared).metric}"
-    if look := _look(table, sides, experiment="judgecal.compare", kind="decision", by=by):
-        notice(f"judgecal: {look.sentence(gold.name, level)}")
-        level = look.level_within(level)
-        n_perm = max(n_perm, draws(level, 2))
-    return compare_arrays(table.labels, *verdicts, level=level, n_perm=n_perm, **shared)
-
-
 def agreement(
     gold_labels: GoldSet | Iterable[object],
     judge_labels: Iterable[object],
@@ -217,13 +159,14 @@ def agreement(
     elif scale is not None or groups is not None or weights is not None:
         raise InputError("agreement: a gold set says its scale, questions and weights: leave them out")
     else:
-        rows = _rows_of(judge_labels, "agreement")
-        table = _table_of(gold_labels, rows)
-        _look(table, [rows], experiment="judgecal.agreement", kind="report", by="report")
+        table, rows = _judged_table(gold_labels, [*judge_labels])
         labels, verdicts = table.labels, _matrix(rows, table)
-        judge_scale = judge_scale or _own_scale(judge_labels)
+        scales = judge_labels.scales if isinstance(judge_labels, Judgements) else {}
+        judge_scale = judge_scale or scales.get(rows[0].judge)
         scale, groups, weights = gold_labels.scale, table.groups, table.weights
-    people = as_scale(_scale_given("agreement", scale))
+    if scale is None:
+        raise InputError("agreement: labels in an array need their scale=, such as 'percentage'")
+    people = as_scale(scale)
     groups = None if groups is None else as_sequence(groups)
     of_items: dict[str, Any] = {
         "scale": people,
@@ -241,44 +184,25 @@ def agreement(
     return Agreement(estimates, metric=leading, decides=decides[leading], calibrated=fit is not None)
 
 
-def _scale_given(who: str, scale: Scale | str | None) -> Scale | str:
-    if scale is None:
-        raise InputError(f"{who}: labels in an array need their scale=, such as 'percentage'")
-    return scale
-
-
-def _rows_of(judged: Iterable[object], who: str) -> list[Judgement]:
-    given = list(judged)
-    rows = [row for row in given if isinstance(row, Judgement)]
-    if len(rows) != len(given):
-        raise InputError(f"{who}: with a gold set verdicts are judgements, as judgecal.score gives them")
-    if len(names := sorted({row.judge for row in rows})) > 1:
-        raise InputError(f"{who}: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
-    return rows
-
-
-def _own_scale(judged: Iterable[object]) -> Scale | None:
-    names = {row.judge for row in judged} if isinstance(judged, Judgements) else set()
-    return judged.scales.get(names.pop()) if isinstance(judged, Judgements) and len(names) == 1 else None
-
-
-def _table_of(gold: GoldSet, *sides: Sequence[Judgement]) -> AgreementTable:
-    judged = {row.item_id for rows in sides for row in rows}
-    items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
+def _judged_table(gold: GoldSet, rows: Sequence[object]) -> tuple[AgreementTable, list[Judgement]]:
+    """The items of a set that a judge judged, with its judgements; of test items that is a look."""
+    judged = [row for row in rows if isinstance(row, Judgement)]
+    if len(judged) != len(rows):
+        raise InputError("agreement: with a gold set verdicts are judgements, as judgecal.score gives them")
+    if len(names := sorted({row.judge for row in judged})) > 1:
+        raise InputError(f"agreement: verdicts of {', '.join(names)}: take one, as rows.of({names[0]!r})")
+    item_ids = {row.item_id for row in judged}
+    items = tuple(item for item in gold.items if item.item_id in item_ids and item.item_id in gold.labels)
     if not items:
         raise InputError(f"no judgement is of a labelled item of gold set {gold.name}")
-    return AgreementTable(gold, items)
+    if any(gold.split_of(item.group) == "test" for item in items):
+        look: dict[str, Any] = {"experiment": "judgecal.agreement", "kind": "report", "by": "report"}
+        look["judges"] = seen_judges(gold, items, [judged])
+        look_at_test(find_workspace().experiments, gold, items, **look)
+    return AgreementTable(gold, items), judged
 
 
 def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label | None]]:
     verdicts = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
-    repeats = range(1 + max((row.repeat for row in rows), default=0))
+    repeats = range(1 + max(row.repeat for row in rows))
     return [[verdicts.get((item.item_id, repeat)) for repeat in repeats] for item in table.items]
-
-
-def _look(table: AgreementTable, sides: Sequence[Sequence[Judgement]], **options: Any) -> Look | None:
-    gold, items = table.gold, table.items
-    if all(gold.split_of(item.group) != "test" for item in items):
-        return None
-    judges = seen_judges(gold, items, sides)
-    return look_at_test(find_workspace().experiments, gold, items, judges=judges, **options)
