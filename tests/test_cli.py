@@ -28,7 +28,8 @@ def break_some(monkeypatch: pytest.MonkeyPatch, words: Sequence[str]) -> None:
     monkeypatch.setattr(transport, "weighed_reply", reply)
 
 
-# --- the contract's objects
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 # --- items without a verdict
@@ -68,6 +69,11 @@ def test_unusable_replies_are_tried_again_when_asked(
     again = one_object(judgecal("score", "--json"), code=4)  # a reply without a verdict stays one
     assert (again["experiment"], len(journal(workspace_dir, slug))) == (slug, lines)
     assert again["judges"][0]["n_unscored"] > 0
+    with monkeypatch.context() as broken:
+        broken.setattr("judgecal.experiment.score.made_result", interrupted)
+        assert judgecal("score", "--retry-unscored").code == 130
+    unfinished = judgecal("report", slug)  # not the numbers of the run before
+    assert unfinished.code == 2 and "did not finish" in unfinished.err
     mended = one_object(judgecal("score", "--json", "--retry-unscored"))
     assert mended["judges"][0]["n_unscored"] == 0
     assert len(journal(workspace_dir, slug)) == lines

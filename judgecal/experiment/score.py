@@ -164,6 +164,7 @@ class ScoreRun:
             drawn = f"{len(self.items):,} of {n_labelled:,} labelled answers"
             notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
+        experiment.summary.unlink(missing_ok=True)  # broken off now, it must not show an earlier run's numbers
         keep_judges(experiment, self.judges)
         columns = list(self.recorded.columns) if self.recorded else []
         recorded = [column.stored for column in columns]
@@ -359,15 +360,9 @@ def made_result(
 
 def read_result(stored: StoredExperiment, workspace: Workspace) -> AgreementResult:
     """Read the AgreementResult of a StoredExperiment, with the looks at test of a Workspace by now."""
-    experiment = stored.experiment
-    result = experiment.read_summary(AgreementResult)
-    if result.gold.n_items != len(stored.items):
-        raise InputError(
-            f"{experiment.folder}: {len(stored.items):,} items are judged, and its result is of "
-            f"{result.gold.n_items:,}: run the same command again"
-        )
+    result = stored.experiment.read_summary(AgreementResult)
     n_looks = looks_so_far(workspace.experiments, stored.gold)
-    return dataclasses.replace(result, experiment=experiment.slug, test_looks=n_looks)
+    return dataclasses.replace(result, experiment=stored.experiment.slug, test_looks=n_looks)
 
 
 def summary_of_gold(table: AgreementTable, split: str) -> GoldSummary:
