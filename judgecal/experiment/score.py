@@ -164,7 +164,7 @@ class ScoreRun:
             drawn = f"{len(self.items):,} of {n_labelled:,} labelled answers"
             notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
-        experiment.summary.unlink(missing_ok=True)  # broken off now, it must not show an earlier run's numbers
+        experiment.summary.unlink(missing_ok=True)  # broken off, it shows no earlier numbers
         keep_judges(experiment, self.judges)
         columns = list(self.recorded.columns) if self.recorded else []
         recorded = [column.stored for column in columns]
