@@ -16,8 +16,7 @@ from typing import Any
 from judgecal.errors import InputError
 from judgecal.tables.formats import open_table
 from judgecal.tables.json_files import json_value, one_array, read_json
-from judgecal.tables.separated import dialect_of, records_in
-from judgecal.tables.text import read_bytes, read_text
+from judgecal.tables.text import read_text
 from judgecal.workspace import shown
 
 Row = dict[str, Any]
@@ -48,23 +47,10 @@ def _beginning(path: Path) -> Any:
     if ending in (".jsonl", ".ndjson"):
         lines = (line for line in read_text(path).split("\n") if line.strip())
         return [json_value(line, str(path)) for line in islice(lines, _ROWS)]
-    if ending in (".csv", ".tsv", ".tab"):
-        data = read_bytes(path)
-        records = records_in(data, dialect_of(data, path), str(path))
-        header = next(records, (1, []))[1]
-        rows = [dict(zip(header, cells, strict=False)) for _, cells in islice(records, _ROWS)]
-        return rows or [dict.fromkeys(header, "")]
-    if ending != ".parquet":
+    if ending not in (".csv", ".tsv", ".tab", ".parquet"):
         return None
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            rows = next(file.iter_batches(batch_size=_ROWS)).to_pylist() if file.metadata.num_rows else []
-            return rows or [dict.fromkeys(file.schema.names)]
-    except (pa.ArrowException, OSError):
-        return None
+    table = open_table(path)
+    return [dict(row.raw) for row in table.each(_ROWS)]
 
 
 def _pared(value: Any) -> Any:

@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
-from judgecal.tables.text import UTF_8, encoding_of, is_formula, is_utf8, read_bytes, utf8_problems
+from judgecal.tables.text import UTF_8, UTF_16, is_formula, is_utf8, read_bytes, utf8_problems
 from judgecal.workspace import shown
 
 if TYPE_CHECKING:
@@ -30,6 +29,15 @@ _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 _USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
 _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
 _HEAD = 1_000_000  # bytes, in which the header ends
+_NO_TEXT = (
+    (b"PK\x03\x04", "a zip archive, as .xlsx and .ods are: give it its own ending"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "an old or encrypted file of Excel: save it as .xlsx without a password, or as CSV",
+    ),
+    *((mark, "UTF-32: save it as UTF-8") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
+)
+"""How files begin that are no text in lines, and what they are."""
 _UNDEFINED = b"\x81\x8d\x8f\x90\x9d"  # in Windows-1252
 _LONGEST_CELL = 2**31 - 1
 _MARK = "'"
@@ -59,43 +67,33 @@ def named_twice(names: Iterable[str], where: str) -> list[str]:
     return [f"{where}: {n} columns are named {name!r}: rename all but one" for name, n in counts if n > 1]
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """How a file is read: its encoding as Python calls it, the separator of its cells, and what its owner
-    should know of that.
+def _encoding_of(data: bytes, given: str | None, where: str) -> tuple[str, list[str]]:
+    """Return (encoding as Python calls it, notes) of a file's bytes: `given`, or what the bytes tell.
+
+    InputError, led by `where`: they are of no text, or the given encoding is none.
     """
-
-    encoding: str
-    separator: str
-    notes: tuple[str, ...] = ()
-
-
-def dialect_of(data: bytes, path: Path, encoding: str | None = None) -> Dialect:
-    """Return a Dialect, encoding and separator, from a file's data (bytes) and its path.
-
-    InputError: it is no text, what is said is none that is known, or two separators divide the header into as
-    many columns.
-    """
-    where, given = shown(path), encoding
-    try:
-        encoding = encoding_of(data) if encoding is None else _encoding(encoding)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from None
-    notes = [] if encoding == UTF_8 or given else [f"{where}: read as {encoding.upper()}"]
-    usual = _USUAL.get(path.suffix.lower(), ",")
-    if (separator := _separator(data[:_HEAD].decode(encoding, "replace"), usual, where)) != usual:
-        notes.append(f"{where}: {_SEPARATORS[separator]} separates the cells")
-    return Dialect(encoding, separator, tuple(notes))
-
-
-def _encoding(name: str) -> str:
-    """An encoding as Python calls it; ValueError: there is none of that name."""
-    try:
-        codec = codecs.lookup(name).name
-        "".encode(codec), "a".encode(codec).decode(codec, "replace")  # of texts, and with any byte
-    except (LookupError, UnicodeError):
-        raise ValueError(f"--encoding {name} is none that is known: such as utf-8, cp1252, cp1250") from None
-    return UTF_8 if codec == "utf-8" else codec
+    if given is not None:
+        try:
+            "".encode(given), b"a".decode(given, "replace")  # an encoding of texts
+        except (LookupError, UnicodeError):
+            what = "is none that is known: such as utf-8, cp1252, cp1250"
+            raise InputError(f"{where}: --encoding {given} {what}") from None
+        encoding = codecs.lookup(given).name
+        encoding = UTF_8 if encoding == "utf-8" else encoding
+    elif others := [what for mark, what in _NO_TEXT if data.startswith(mark)]:
+        raise InputError(f"{where}: the file is {others[0]}")
+    else:
+        encoding = "utf-16" if data.startswith(UTF_16) else UTF_8
+    if encoding != UTF_8:
+        return encoding, [] if given else [f"{where}: read as UTF-16"]
+    if problems := utf8_problems(data, where):
+        two_encodings = any(map(is_utf8, filter(lambda line: not line.isascii(), data.split(b"\n"))))
+        undefined = not {*_UNDEFINED}.isdisjoint(data)
+        if given or two_encodings or undefined or "holds a NUL" in problems[0]:
+            raise InputError(problems)
+        what = "since it is not UTF-8: if texts are garbled, give --encoding"
+        return "cp1252", [f"{where}: read as Windows-1252, {what}"]
+    return encoding, []
 
 
 def _separator(text: str, usual: str, where: str) -> str:
@@ -115,25 +113,22 @@ def _separator(text: str, usual: str, where: str) -> str:
     return fitting[0] if most > 1 else usual
 
 
-def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
-    """Yield Records (line where it begins, cells), from data (bytes), a Dialect, and `where`, a text. A blank
-    line is none.
+def _records_in(data: bytes, encoding: str, separator: str, where: str) -> Iterator[Record]:
+    """Yield Records, (line where it begins, cells), of a file's bytes; a blank line is none.
 
-    Cells are quoted with `"`; a quoted cell may hold line ends. InputError: the file is not in the encoding,
-    or its quoting is broken: nothing after that is sure.
+    Cells are quoted with `"`; a quoted cell may hold line ends. InputError, led by `where`: the file is not
+    in the encoding, or its quoting is broken: nothing after that is sure.
     """
     limit, line = csv.field_size_limit(_LONGEST_CELL), 1
-    lines = io.TextIOWrapper(io.BytesIO(data), encoding=dialect.encoding, newline="")
-    reader: Any = csv.reader(lines, delimiter=dialect.separator, strict=True)
+    lines = io.TextIOWrapper(io.BytesIO(data), encoding=encoding, newline="")
+    reader: Any = csv.reader(lines, delimiter=separator, strict=True)
     try:
         for cells in reader:
             if cells:
                 yield line, cells
             line = reader.line_num + 1
     except UnicodeError as error:
-        raise InputError(
-            f"{where}: broken {dialect.encoding.upper()} ({error}): save the file as UTF-8"
-        ) from None
+        raise InputError(f"{where}: broken {encoding.upper()} ({error}): save the file as UTF-8") from None
     except csv.Error as error:
         if "unexpected end of data" in str(error):
             what = "a quote opened in the row that begins here is never closed: close it"
@@ -149,24 +144,19 @@ def records_in(data: bytes, dialect: Dialect, where: str) -> Iterator[Record]:
 def read_separated(path: Path, encoding: str | None = None, *, pads: bool = False) -> Table:
     """Read the Table of separated cells at a path, with a header line; every cell is text.
 
-    How the cells are written is told by the file (`Dialect`); what is not as its ending says stands in the
-    notes.
+    The file tells how its cells are written; what is not as its ending says stands in the notes.
 
     `pads`: a row may end before its last cells, as Excel writes rows with nothing in them.
     """
     import polars as pl
 
     data, where = read_bytes(path), shown(path)
-    dialect = dialect_of(data, path, encoding)
-    if dialect.encoding == UTF_8 and (problems := utf8_problems(data, where)):
-        two_encodings = any(map(is_utf8, filter(lambda line: not line.isascii(), data.split(b"\n"))))
-        undefined = not {*_UNDEFINED}.isdisjoint(data)
-        if encoding or two_encodings or undefined or "holds a NUL" in problems[0]:
-            raise InputError(problems)
-        note = f"{where}: read as Windows-1252, since it is not UTF-8: if texts are garbled, give --encoding"
-        dialect = replace(dialect, encoding="cp1252", notes=(*dialect.notes, note))
+    encoding, notes = _encoding_of(data, encoding, where)
+    usual = _USUAL.get(path.suffix.lower(), ",")
+    if (separator := _separator(data[:_HEAD].decode(encoding, "replace"), usual, where)) != usual:
+        notes.insert(0, f"{where}: {_SEPARATORS[separator]} separates the cells")
     lines, problems, frames = list[int](), list[str](), list[pl.DataFrame]()
-    records = records_in(data, dialect, where)
+    records = _records_in(data, encoding, separator, where)
     records = dropwhile(lambda record: not any(map(str.strip, record[1])), records)
     line, header = next(records, (1, [""]))
     header = list(map(_unmarked, header))
@@ -179,7 +169,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
             if (len(cells) < len(names) and not pads) or any(cells[len(names) :]):
                 problems.append(
                     f"{where}:{line}: {len(cells)} cells where the header names {len(names)} columns: put "
-                    f'"..." round cells that hold {_SEPARATORS[dialect.separator]} or a line end'
+                    f'"..." round cells that hold {_SEPARATORS[separator]} or a line end'
                 )
             rows.append([*cells, *[""] * len(names)][: len(names)])
             lines.append(line)
@@ -203,7 +193,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
         path=path,
         name=path.name,
         source=path.name,
-        notes=dialect.notes,
+        notes=tuple(notes),
     )
 
 

@@ -12,20 +12,11 @@ from judgecal.workspace import no_such_file, shown
 
 UTF_8 = "utf-8-sig"
 """With or without a byte order mark; what is taken until a byte says otherwise."""
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 MOST_UNPACKED = 200_000_000
 """Bytes that a packed file may unpack to."""
 _MOST_PACKED, _SMALL = 100, 20_000_000
 """How many times its size an honest file may unpack to, beyond so many bytes."""
-_MARKS = ((codecs.BOM_UTF8, UTF_8), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
-_UTF_32 = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
-_OTHER_FILES = (
-    (b"PK\x03\x04", "a zip archive, as .xlsx and .ods are: give it its own ending"),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old or encrypted file of Excel: save it as .xlsx without a password, or as CSV",
-    ),
-)
-_HEAD = 65_536  # bytes
 
 
 def read_bytes(path: Path) -> bytes:
@@ -55,34 +46,13 @@ def unreadable(path: Path, error: Exception) -> InputError:
     return InputError(f"{shown(path)}: cannot be read ({why}): check its rights")
 
 
-def encoding_of(data: bytes) -> str:
-    """Return the name of the encoding that the first bytes of data tell: a byte order mark, or UTF-16's
-    zeros. Else it is UTF-8.
-
-    ValueError: they are those of no text; the message says what it is.
-    """
-    head = data[:_HEAD]
-    for mark, what in _OTHER_FILES:
-        if head.startswith(mark):
-            raise ValueError(f"the file is {what}")
-    if head.startswith(_UTF_32):
-        raise ValueError("the file is UTF-32: save it as UTF-8")
-    if marked := [name for mark, name in _MARKS if head.startswith(mark)]:
-        return marked[0]
-    # UTF-16 has a zero beside every ASCII character: behind it (little endian) or before it.
-    zeros = head[0::2].count(0), head[1::2].count(0)
-    if max(zeros) > 0 and min(zeros) == 0 and b"\n" in head and len(head) < 4 * max(zeros):
-        return "utf-16-le" if zeros[1] else "utf-16-be"
-    return UTF_8
-
-
 def decode(data: bytes, where: str) -> tuple[str, list[str]]:
     """Return (text, list of problems), from data (UTF-8 bytes) and `where`, a name for the problems.
 
     Unreadable bytes become U+FFFD, so that a caller can go on looking for further problems before it refuses.
-    Another encoding's byte order mark gives no text at all.
+    UTF-16 gives no text at all.
     """
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if data.startswith(UTF_16):
         return "", [f"{where}:1: the file is UTF-16: save it as UTF-8"]
     return data.decode(UTF_8, errors="replace"), utf8_problems(data, where)
 
@@ -101,11 +71,9 @@ def utf8_problems(data: bytes, where: str) -> list[str]:
         data.decode()
     except UnicodeDecodeError as error:
         begin, line = data.rfind(b"\n", 0, error.start) + 1, data.count(b"\n", 0, error.start) + 1
-        bad = sum(not is_utf8(later) for later in data[begin:].split(b"\n"))
-        more = f" (and {bad - 1} more such lines)" if bad > 1 else ""
         return [
             f"{where}:{line}: not UTF-8: byte 0x{data[error.start]:02x} at byte {error.start - begin + 1} of "
-            f"the line, byte {error.start} of the file{more}: save the file as UTF-8"
+            f"the line, byte {error.start} of the file: save the file as UTF-8"
         ]
     if (nul := data.find(b"\0")) < 0:
         return []
