@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judgecal.errors import InputError, unknown_name
+from judgecal.errors import InputError, listed, unknown_name
 from judgecal.records import well_formed
 
 if TYPE_CHECKING:
@@ -113,38 +113,30 @@ class Table:
 
     @classmethod
     def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
-        """Make a Table from `where`, a name, and pairs (number, record), in their order. Half a surrogate
-        pair becomes U+FFFD, and a note.
-        """
+        """Make a Table from `where`, a name, and pairs (number, record), in their order."""
         import polars as pl
 
-        numbers, records, top = list[int](), list[Mapping[str, Any]](), dict[str, None]()
-        for number, record in numbered:
-            numbers.append(number)
-            top.update(dict.fromkeys(record))
-            records.append(flat(record))
+        numbered = list(numbered)
+        numbers, records = [number for number, _ in numbered], [flat(record) for _, record in numbered]
         fields = dict.fromkeys(name for record in records for name in record)
         if len(fields) * len(records) > _MOST_CELLS and len(fields) > _MANY_COLUMNS:
             what = f"{len(fields):,} different keys in {len(records):,} rows"
             raise InputError(f"{where}: holds {what}: give all rows the same keys")
         try:
             columns = {name: [text_of(record.get(name)) for record in records] for name in fields}
+            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
         except RecursionError:
             raise InputError(f"{where}: a value is nested too deeply: take it out") from None
-        try:
-            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
-        except UnicodeEncodeError:
-            whole = [json.loads(well_formed(text_of(record))) for record in records]
-            broken = [n for n, old, new in zip(numbers, records, whole, strict=True) if old != new]
-            note = (
-                f"{where}: half of a surrogate pair, which no file can hold, is read as U+FFFD: "
-                f"{more.get('unit', 'line')} {broken[0]} and {len(broken) - 1} more"
+        except UnicodeEncodeError:  # half of a surrogate pair, which no file can hold, becomes U+FFFD
+            whole = [(number, json.loads(well_formed(text_of(record)))) for number, record in numbered]
+            lines = [
+                str(number) for (number, old), (_, new) in zip(numbered, whole, strict=True) if old != new
+            ]
+            what = f"half of a surrogate pair is read as U+FFFD: {more.get('unit', 'line')} {listed(lines)}"
+            return cls.of_records(
+                where, whole, **more | {"notes": (*more.get("notes", ()), f"{where}: {what}")}
             )
-            more["notes"] = (*more.get("notes", ()), note.removesuffix(" and 0 more"))
-            records, top = whole, dict.fromkeys(map(well_formed, top))
-            names = dict.fromkeys(map(well_formed, fields))
-            columns = {name: [text_of(record.get(name)) for record in records] for name in names}
-            frame = pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.String))
+        top = dict.fromkeys(name for _, record in numbered for name in record)
         return cls(where, frame, numbers, tuple(top), records, **more)
 
     @classmethod
