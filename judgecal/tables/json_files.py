@@ -69,20 +69,15 @@ def _read_lines(path: Path) -> Table:
     where, problems = shown(path), list[str]()
     records = list(json_lines(read_text(path), where, problems))
     refuse(problems, most=50)
-    return Table.of_records(where, records, path=path, name=path.name, source=path.name)
+    return Table.of_records(where, records, path=path)
 
 
 def _read_array(path: Path) -> Table:
     """An array of objects, or an object that holds one."""
     value, where = read_json(path), shown(path)
-    source, notes = path.name, tuple[str, ...]()
     keys, rows = one_array(value, where)
-    if keys:
-        taken = f"the array {keys} ({len(rows):,} objects)"
-        source, notes = f"{path.name}, {taken}", (f"{where}: took {taken}",)
-    return Table.of_records(
-        where, enumerate(rows, start=1), unit="row", path=path, name=path.name, source=source, notes=notes
-    )
+    notes = (f"{where}: took the array {keys} ({len(rows):,} objects)",) if keys else ()
+    return Table.of_records(where, enumerate(rows, start=1), unit="row", path=path, notes=notes)
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:

@@ -40,7 +40,7 @@ def _read(path: Path) -> Table:
     except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{where}: cannot be read as Parquet ({reason}): save the file again") from None
-    return Table.of_frame(where, frame, path=path, name=path.name, source=path.name)
+    return Table.of_frame(where, frame, path=path)
 
 
 def frame_table(frame: Any) -> Table:

@@ -185,16 +185,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     frame = frame.drop([twin for twin, _ in twins])  # pandas writes an index that is a column too twice
     marked = [column for column in frame if column.str.starts_with(_MARK).any()]
     frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)
-    return Table(
-        where,
-        frame,
-        lines,
-        tuple(frame.columns),
-        path=path,
-        name=path.name,
-        source=path.name,
-        notes=tuple(notes),
-    )
+    return Table(where, frame, lines, tuple(frame.columns), path=path, notes=tuple(notes))
 
 
 def _unmarked(cell: str) -> str:

@@ -111,6 +111,10 @@ class Table:
     notes: tuple[str, ...] = ()
     n_empty: int = 0
 
+    def __post_init__(self) -> None:
+        self.name = self.name or self.path.name
+        self.source = self.source or self.name
+
     @classmethod
     def of_records(cls, where: str, numbered: Iterable[tuple[int, Mapping[str, Any]]], **more: Any) -> Table:
         """Make a Table from `where`, a name, and pairs (number, record), in their order."""

@@ -92,10 +92,8 @@ def _read(path: Path) -> Table:
         (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
         for row, values in rows.items()
     )
-    notes = tuple([f"{where}: other sheets are not read: {listed(others)}"] * bool(others))
-    return Table.of_records(
-        where, records, unit="row", path=path, name=path.name, source=path.name, notes=notes
-    )
+    notes = (f"{where}: other sheets are not read: {listed(others)}",) * bool(others)
+    return Table.of_records(where, records, unit="row", path=path, notes=notes)
 
 
 def _odd_cells(sheet: IO[bytes], rows: Rows) -> tuple[list[str], list[str]]:
