@@ -24,7 +24,7 @@ from openpyxl.utils.datetime import CALENDAR_MAC_1904
 
 from judgecal.errors import InputError
 from judgecal.goldset import Columns, import_gold
-from judgecal.tables import Table, check_output, open_table, read_table, write_table
+from judgecal.tables import Table, open_table, read_table, write_table
 from judgecal.tables.text import is_formula
 from judgecal.workspace import Workspace
 
@@ -253,5 +253,5 @@ def test_what_a_workbook_cannot_hold(tmp_path: Path, capsys: pytest.CaptureFixtu
     write_table(tmp_path / "o.xlsx", pl.DataFrame({"n": [1]}), source)
     assert "1 texts above the 32,767 characters" in capsys.readouterr().err
     assert len(read_table(tmp_path / "o.xlsx").rows[0].cells["q"]) == 32_767
-    with pytest.raises(InputError, match="holds 1,048,575 rows at most, of 2,000,000: write"):
-        check_output(tmp_path / "p.xlsx", tmp_path / "t.jsonl", 2_000_000)
+    with pytest.raises(InputError, match="holds 1,048,575 rows at most"):
+        write_table(tmp_path / "p.xlsx", pl.DataFrame({"n": range(2_000_000)}))

@@ -34,6 +34,7 @@ from judgecal.goldset.write import add_ratings
 from judgecal.records import CANNOT_TELL, Item, Rating, Result
 from judgecal.scale import Scale
 from judgecal.tables import Table, defuse, read_separated, read_table, same_text, undefuse, write_table
+from judgecal.tables.formats import SEPARATED
 from judgecal.workspace import Workspace, replacing, shown
 
 _ITEM, _QUESTION, _REFERENCE, _ANSWER = "item_id", "question", "reference_answer", "answer"
@@ -256,7 +257,7 @@ def _read_sheet(path: Path) -> Table:
     """The table of a sheet, whatever the case of its columns' names; InputError: no table, a column that is
     missing or twice, or more cells than the header.
     """
-    separated = path.suffix.lower() in (".csv", ".tsv", ".tab", ".txt")
+    separated = path.suffix.lower() in SEPARATED
     table = read_separated(path, pads=True).filled() if separated else read_table(path)
     header = [name.casefold() for name in table.columns]
     twice = [name for name, count in Counter(header).items() if count > 1]

@@ -92,7 +92,7 @@ class JudgeRun:
     def check(self) -> None:
         """Refuse what cannot be done before anything is called or written."""
         may_replace = self.replace or self.experiment.wrote(self.output)
-        check_output(self.output, self.source.path, self.source.n_rows, replace=may_replace)
+        check_output(self.output, self.source.path, replace=may_replace)
         self.reader.check(self.source)
         require_prices(models_of([judge.judge for judge in self.judges]), self.options.budget_usd)
         if not self.running:
@@ -237,7 +237,8 @@ class JudgeRun:
             counts = RowCounts(self.running)
             schema = {name: dtype for name, (_, dtype) in self.added.items()}
             frame = pl.DataFrame(list(self.judged_rows(journal, counts)), schema, orient="row")
-            write_table(self.output, frame, self.source, before=self._mark_output)
+            self._mark_output()
+            write_table(self.output, frame, self.source)
             return counts
 
     def count_rows(self, journal: Journal) -> RowCounts:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from judgecal.commands import wing
-from judgecal.errors import InputError, error_text, notice, refuse
+from judgecal.errors import InputError, error_text, refuse
 from judgecal.tables.table import NoRowsError, Table
 from judgecal.tables.text import unreadable
 from judgecal.workspace import replacing, shown
@@ -27,7 +27,8 @@ from judgecal.workspace import replacing, shown
 if TYPE_CHECKING:
     import polars as pl
 
-_LARGE = 20_000_000  # bytes of a file that takes seconds to read
+SEPARATED = (".csv", ".tsv", ".tab", ".txt")
+"""The endings of files of separated cells."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,9 @@ class Format:
     of. None where it cannot be done.
     """
 
-    name: str
     endings: tuple[str, ...]
     open: Callable[..., Table] | None = None
     write: Callable[[Path, pl.DataFrame, Table | None], None] | None = None
-    most_rows: int | None = None
-    """How many rows a file can hold, its header among them; None where there is no end."""
 
 
 @functools.cache
@@ -69,22 +67,12 @@ def _format_of(path: Path, *, writing: bool = False) -> Format:
 def open_table(path: str | Path, encoding: str | None = None) -> Table:
     """Return the Table, with all its rows, at a path of a file or an address, `hf:org/name[:split]`.
 
-    - .csv, .tsv, .tab, .txt: a header line and cells quoted with `"`; a quoted cell may hold line ends. A
-      file of tab-separated cells may do without quotes. `encoding` is theirs; by default the file tells it.
-    - .jsonl, .ndjson: each line is an object. .json: an array of objects, or an object that holds one such
-      array somewhere. The columns are all the keys that occur, and the fields of nested objects by their
-      dotted names; a key that a row lacks is an empty cell there, null and NaN too.
-    - .parquet: lists and structs are lists and objects, null and NaN are empty cells, numbers stay numbers.
-    - .xlsx: the values of its first visible sheet.
-    - hf: through `datasets`; a class label is its name.
-
-    InputError: its ending is no format, there is no such file, it cannot be read (the first problems with
-    their lines), or it has no rows (`NoRowsError`).
+    The columns of JSON are all the keys that occur, the fields of nested objects by their dotted names; a key
+    that a row lacks is an empty cell there, null and NaN too. `encoding` is of separated cells; by default
+    the file tells it. InputError lists the first problems with their lines; NoRowsError: there are no rows.
     """
-    if encoding is not None and Path(path).suffix.lower() not in (
-        separated := (".csv", ".tsv", ".tab", ".txt")
-    ):
-        raise InputError(f"--encoding is of {', '.join(separated)}, and {path} is no such file")
+    if encoding is not None and Path(path).suffix.lower() not in SEPARATED:
+        raise InputError(f"--encoding is of {', '.join(SEPARATED)}, and {path} is no such file")
     if str(path).startswith("hf:"):
         table: Table = wing("data set of the Hub")(str(path))
         return table
@@ -92,13 +80,10 @@ def open_table(path: str | Path, encoding: str | None = None) -> Table:
     opener = _format_of(path).open
     assert opener is not None
     try:
-        there = path.stat()
-        if not stat.S_ISREG(there.st_mode):  # a pipe or a device would never end
+        if not stat.S_ISREG(path.stat().st_mode):  # a pipe or a device would never end
             raise InputError(f"{shown(path)}: is not a file")
     except OSError as error:
         raise unreadable(path, error) from None
-    if there.st_size > _LARGE:
-        notice(f"judgecal: reading {path.name}, {there.st_size / 1e6:,.0f} MB; this takes a while")
     table = opener(path) if encoding is None else opener(path, encoding)
     if not table.n_rows:
         raise NoRowsError(f"{table.top}: the file holds no rows")
@@ -110,17 +95,13 @@ def read_table(path: str | Path, encoding: str | None = None) -> Table:
     return open_table(path, encoding).filled()
 
 
-def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, replace: bool = True) -> None:
-    """Refuse (InputError) an output path where `n_rows` rows beside a source cannot be written: its ending,
-    its folder, the input itself, or, where it may not be replaced, a file that is there.
+def check_output(path: Path, source: Path | None = None, *, replace: bool = True) -> None:
+    """Refuse (InputError) an output path that cannot be written: its ending, its folder, the source itself,
+    or, where it may not be replaced, a file that is there.
     """
     problems: list[str] = []
     try:
-        most = _format_of(path, writing=True).most_rows
-        if most is not None and n_rows >= most:
-            problems.append(
-                f"{shown(path)}: holds {most - 1:,} rows at most, of {n_rows:,}: write .csv or .parquet"
-            )
+        _format_of(path, writing=True)
     except InputError as error:
         problems.extend(error.problems)
     if path.is_dir():
@@ -136,19 +117,14 @@ def check_output(path: Path, source: Path | None = None, n_rows: int = 0, *, rep
     refuse(problems)
 
 
-def write_table(
-    path: Path, frame: pl.DataFrame, source: Table | None = None, *, before: Callable[[], None] | None = None
-) -> None:
-    """Write a polars frame to a path, behind the columns of a source Table whose first rows it is of.
-
-    The file appears whole under its name. `before` is called when every row is written, before that.
+def write_table(path: Path, frame: pl.DataFrame, source: Table | None = None) -> None:
+    """Write a polars frame to a path, in one step, behind the columns of a source Table whose first rows it
+    is of.
     """
     writer = _format_of(path, writing=True).write
     assert writer is not None
     with replacing(path) as draft:
         writer(draft, frame, source)
-        if before is not None:
-            before()
 
 
 def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str, Any]]:

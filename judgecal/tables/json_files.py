@@ -171,6 +171,6 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None, *, array: boo
 
 
 FORMATS = (
-    Format("JSON lines", (".jsonl", ".ndjson"), _read_lines, functools.partial(_write, array=False)),
-    Format("JSON", (".json",), _read_array, functools.partial(_write, array=True)),
+    Format((".jsonl", ".ndjson"), _read_lines, functools.partial(_write, array=False)),
+    Format((".json",), _read_array, functools.partial(_write, array=True)),
 )

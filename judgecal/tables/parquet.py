@@ -75,4 +75,4 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     frame.write_parquet(draft)
 
 
-FORMATS = (Format("Parquet", (".parquet",), _read, _write),)
+FORMATS = (Format((".parquet",), _read, _write),)

@@ -228,7 +228,7 @@ def _cell(value: Any) -> str:
 
 
 FORMATS = (
-    Format("CSV", (".csv",), read_separated, functools.partial(_write, delimiter=",")),
-    Format("TSV", (".tsv", ".tab"), read_separated, functools.partial(_write, delimiter="\t")),
-    Format("separated text", (".txt",), read_separated),
+    Format((".csv",), read_separated, functools.partial(_write, delimiter=",")),
+    Format((".tsv", ".tab"), read_separated, functools.partial(_write, delimiter="\t")),
+    Format((".txt",), read_separated),
 )

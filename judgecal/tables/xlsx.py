@@ -191,6 +191,8 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     from openpyxl.styles import Alignment, Font
     from openpyxl.utils import get_column_letter
 
+    if frame.height >= _MOST_ROWS:
+        raise InputError(f"a workbook holds {_MOST_ROWS - 1:,} rows at most: write .csv or .parquet")
     names, cut = (*(source.columns if source else ()), *frame.columns), Counter[str]()
     wrapped = Alignment(vertical="top", wrap_text=True)
     book = openpyxl.Workbook(write_only=True)
@@ -232,7 +234,4 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
         )
 
 
-FORMATS = (
-    Format("xlsx", (".xlsx", ".xlsm"), _read),
-    Format("xlsx", (".xlsx",), None, _write, most_rows=_MOST_ROWS),
-)
+FORMATS = (Format((".xlsx", ".xlsm"), _read), Format((".xlsx",), None, _write))
