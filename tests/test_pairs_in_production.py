@@ -150,7 +150,7 @@ def test_the_words_of_pairs_on_single_answers_are_words(
     _lock(judgecal)
     (workspace_dir / "single.csv").write_text("question,answer,verdict\nq,a,A\nr,b,B\n")
     rated = judgecal("rate", "single.csv", "--lock", "judge.lock.json")
-    assert rated.code == 2 and "words without an order" in rated.err
+    assert rated.code == 2 and "nominal verdicts have no pass mark, and rate is the share" in rated.err
     draw = ("-n", "20", "--lock", "judge.lock.json", "-o", "sheet.csv")
     drawn = judgecal("gold", "sheet", "single.csv", *draw)
     assert drawn.code == 2 and "words without an order" in drawn.err

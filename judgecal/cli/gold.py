@@ -93,11 +93,8 @@ class TableArguments(JudgedArguments):
         """From a source, a set's name and a Workspace, return the command (text) that the labels serve."""
         if self.lock is None:
             return f"judgecal score --gold {shlex.quote(name)}"
-        from judgecal.production.judged import judged_columns, typed_columns
-
         words = ["judgecal", "rate", source, "--lock", str(self.lock), "--labels", name]
-        words += typed_columns(Path(source), judged_columns(Path(source), self.columns(workspace)))
-        return shlex.join(words)
+        return shlex.join([*words, *self.columns(workspace).typed()])
 
     def drawing(
         self, path: Path, workspace: Workspace, *, strata: str | None, n: int | None, name: str, seed: int

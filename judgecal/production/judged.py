@@ -70,17 +70,6 @@ def judged_columns(path: Path, columns: Columns) -> Columns:
     return replace(resolved, **usual)
 
 
-def typed_columns(path: Path, columns: Columns) -> tuple[str, ...]:
-    """From a table's path and Columns, return a tuple of the options, as typed, that it does not imply."""
-    known = Columns(usual=True, defaults=columns.defaults).resolved(
-        open_table(path).columns, path, only=USUAL
-    )
-    named = {part: getattr(columns, part) for part in _PARTS}
-    return tuple(
-        Columns(**{part: name for part, name in named.items() if name != getattr(known, part)}).typed()
-    )
-
-
 @dataclass(frozen=True)
 class JudgedTable:
     """The rows of a judged table."""

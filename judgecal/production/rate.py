@@ -5,11 +5,10 @@ must read so that on the others judge and people agree as often as was asked for
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,6 @@ from judgecal.production.judged import (
     read_judged,
     read_labels,
     systems_of,
-    typed_columns,
 )
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
@@ -94,7 +92,7 @@ class Escalated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateResult(Result):
-    """What share of judged rows is right; where people's labels have no pass mark, what their mean is."""
+    """What share of judged rows is right."""
 
     experiment: str
     lock: str
@@ -107,10 +105,7 @@ class RateResult(Result):
     n_labelled: int
     columns: Mapping[str, str]  # what is read -> the column of the table
     typed: tuple[str, ...] = ()  # those that the table does not tell itself
-    what: str  # "share", 0..1; or "mean", on the people's scale
     prefers: tuple[str, str] | None  # of pairs: the share that prefers the first; a tie counts half
-    scale: str
-    pass_at: float | None
     raw: Estimate
     corrected: Estimate
     plain: Estimate | None  # from the labels alone
@@ -195,17 +190,6 @@ class RateRun:
     def labels(self) -> RowLabels | None:
         return None if self.gold is None else read_labels(self.gold, self.table)
 
-    @property
-    def is_share(self) -> bool:
-        """Whether rows pass or fail; else their mean is taken."""
-        return self.rule.mark is not None
-
-    @property
-    def ends(self) -> dict[str, Any]:
-        """The lowest and the highest rate that there is."""
-        people = self.rule.people
-        return {"low": 0.0, "high": 1.0} if self.is_share else {"low": people.low, "high": people.high}
-
     @cached_property
     def warning(self) -> str | None:
         """Why there is nothing to correct by: the judge is no better than chance."""
@@ -213,14 +197,14 @@ class RateRun:
 
     @cached_property
     def verdicts(self) -> Floats:
-        """What is averaged: verdicts through the lock's map, 1 and 0 where there is a mark; NaN unscored."""
-        return (self.rule.passed if self.is_share else self.rule.mapped)(self.table.verdict)
+        """What is averaged: 1 passes, 0 fails, or the worth of a pair to the first system; NaN unscored."""
+        return self.table.verdict if self.prefers else self.rule.passed(self.table.verdict)
 
     @cached_property
     def label_values(self) -> Floats:
         """The labels on the same footing; none without a set."""
         labels = np.empty(0) if self.labels is None else self.labels.label
-        if not self.is_share:
+        if self.prefers:
             return labels
         return np.array([float(bool(self.rule.label_passes(label))) for label in labels])
 
@@ -247,7 +231,7 @@ class RateRun:
         return result
 
     def _check(self) -> None:
-        people, gold, target, problems = self.rule.people, self.gold, self.escalate, []
+        gold, target, problems = self.gold, self.escalate, []
 
         def in_words(scale: Scale) -> str:
             return str(scale) if scale.pass_at is None else f"{scale}, pass at {scale.pass_at:g}"
@@ -256,9 +240,10 @@ class RateRun:
             problems.append(
                 f"--systems is of judged pairs: {self.path} has none, or {self.lock_path} no judge of them"
             )
-        if not people.numeric:
+        if not self.prefers and self.rule.reason is not None:
             problems.append(
-                f"{self.lock_path}: its labels are words without an order: rate takes marks or numbers"
+                f"{self.lock_path}: {self.rule.reason}, and rate is the share that passes: set one, and run "
+                "judgecal select again"
             )
         locked = self.lock.gold.people
         if gold is not None and (str(gold.scale), gold.scale.pass_at) != (str(locked), locked.pass_at):
@@ -274,8 +259,8 @@ class RateRun:
                 f"--escalate {target:g} needs labels of the table's own rows, and there are none: {draw} "
                 "draws some, and --labels SET takes them"
             )
-        elif target is not None and not self.is_share:
-            problems.append(f"--escalate needs right and wrong: {self.rule.reason}")
+        elif target is not None and self.prefers:
+            problems.append("--escalate needs right and wrong, which preferences are not")
         refuse(problems)
 
     def _result(self) -> RateResult:
@@ -304,25 +289,22 @@ class RateRun:
             n_unscored=int(table.unscored.sum()),
             n_labelled=0 if labels is None else len(labels.at),
             columns=self.named.named,
-            typed=typed_columns(self.path, self.named.columns),
-            what="share" if self.is_share or self.prefers else "mean",
+            typed=tuple(self.columns.typed()),
             prefers=self.prefers,
-            scale=str(self.rule.people),
-            pass_at=self.rule.people.pass_at,
             raw=rate.raw,
             corrected=rate.corrected,
             plain=rate.plain,
             method=rate.method,
             assumes=tuple(self._assumes()),
             warning=self.warning,
-            shift=None if labels is None or not self.is_share else self._shift(labels, rate.raw),
+            shift=None if labels is None or self.prefers else self._shift(labels, rate.raw),
             drawn=None if labels is None else self._drawn(labels),
             by_column=self.by,
             by=tuple(by),
             labels_saved=rate.labels_saved,
             next_labels=more,
             escalate=None if labels is None else self._escalated(labels),
-            notes=tuple(self._notes(compared=bool(by))),
+            notes=tuple(self._notes()),
             run_line=(
                 f"{lock.run_line}|input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|seed:{self.seed}|version:{__version__}"
             ),
@@ -333,21 +315,18 @@ class RateRun:
     def _rate(self, rows: Bools, level: float) -> _Rate:
         """The rate of some rows: by the verdicts alone, and corrected by their labels or the lock's rates."""
         verdicts, groups = self.verdicts[rows], self.table.group[rows]
-        raw = mean_estimate(verdicts, groups.tolist(), **self.ends, level=level)
+        raw = mean_estimate(verdicts, groups.tolist(), level=level)
         raw = replace(raw, n_unscored=int(self.table.unscored[rows].sum()))
         if self.labels is not None:
             labelled = self.labels.rows(self.label_values).among(rows)
-            rate = corrected_mean(verdicts, groups, labelled, **self.ends, level=level, seed=self.seed)
+            rate = corrected_mean(verdicts, groups, labelled, level=level, seed=self.seed)
             corrected, method = (rate.plain, "labels alone") if self.warning else (rate.estimate, "PPI++")
             return _Rate(raw, corrected, method, rate.plain, rate.labels_saved)
-        if not self.is_share or self.warning:
-            reason = "the judge did no better than chance: label some of the table's rows"
-            if self.prefers is not None:
-                reason = "which answer is preferred cannot be carried over: label some of the table's rows"
-            elif not self.is_share:
-                why = f"{self.rule.reason}, so we cannot carry error rates over"
-                reason = f"{why}: label some of the table's rows"
-            return _Rate(raw, raw.without_value(reason), "none")
+        if self.prefers or self.warning:
+            why = "the judge did no better than chance"
+            if self.prefers:
+                why = "which answer is preferred cannot be carried over"
+            return _Rate(raw, raw.without_value(f"{why}: label some of the table's rows"), "none")
         unknown = Estimate(None, reason="the lock does not know its judge's error rates")
         sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
         carried = carried_rate(raw, sensitivity, specificity, level=level).estimate
@@ -401,9 +380,7 @@ class RateRun:
         if self.table.unscored.all():
             return None
         filled = np.where(self.table.unscored, np.nanmean(self.verdicts), self.verdicts)
-        return selection_test(
-            filled, self.table.group, labels.rows(filled[labels.at]), **self.ends, seed=self.seed
-        )
+        return selection_test(filled, self.table.group, labels.rows(filled[labels.at]), seed=self.seed)
 
     # --- rows for a person
 
@@ -458,21 +435,12 @@ class RateRun:
             assumed.append("the rows without a verdict are like the others")
         return assumed
 
-    def _notes(self, *, compared: bool) -> list[str]:
-        notes = []
+    def _notes(self) -> Iterator[str]:
         if self.gold is not None and self.gold.card.sampling not in ("random", "stratified"):
-            notes.append(
+            yield (
                 f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): "
                 "we trust that it was drawn from these rows"
             )
-        if self.lock.unscored and self.gold is None:
-            share = f"{100.0 * self.lock.unscored:.1f}%"
-            notes.append(
-                f"{share} of the calls at lock time gave no verdict and count as wrong in its error rates"
-            )
-        if compared:
-            notes.append(f"intervals by {self.by} hold all at once (Bonferroni)")
-        return notes
 
 
 def rate(

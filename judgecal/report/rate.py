@@ -12,11 +12,9 @@ from judgecal.report.wording import (
     DASH,
     count,
     count_of,
-    estimate,
     fitting,
     p_value,
     percent,
-    plain,
     points,
     sentence,
     sentences,
@@ -29,15 +27,14 @@ def rate_document(result: RateResult) -> Document:
     if result.labels is not None:
         labelled = f"{count(result.n_labelled)} of them labelled ({result.labels})"
     facts = [
-        Fact(_with_interval(result, result.corrected), f"corrected, by {result.method}."),
-        Fact(_with_interval(result, result.raw), "raw: the judge's calibrated verdicts alone."),
+        Fact(_with_interval(result.corrected), f"corrected, by {result.method}."),
+        Fact(_with_interval(result.raw), "raw: the judge's calibrated verdicts alone."),
     ]
     if result.plain is not None:
-        facts.append(Fact(_with_interval(result, result.plain), f"the {result.n_labelled:,} labels alone."))
+        facts.append(Fact(_with_interval(result.plain), f"the {result.n_labelled:,} labels alone."))
     if result.next_labels is not None:
-        half = result.next_labels.half_width
-        width = f"{points(half)} points" if result.what == "share" else plain(half, 2)
-        facts.append(Fact(f"± {width}", f"with {count(result.next_labels.n)} more labels."))
+        width = f"± {points(result.next_labels.half_width)} points"
+        facts.append(Fact(width, f"with {count(result.next_labels.n)} more labels."))
     return stored_document(
         result,
         f"{result.experiment}: how many {'pairs prefer a system' if result.prefers else 'answers are right'}",
@@ -62,19 +59,10 @@ def rate_document(result: RateResult) -> Document:
     )
 
 
-def _value(result: RateResult, rate: Estimate, digits: int = 0) -> str:
-    """A share in percent, a mean on its scale; without its interval."""
-    if rate.value is None:
-        return DASH
-    return percent(rate.value, digits) if result.what == "share" else plain(rate.value, digits + 1)
-
-
-def _with_interval(result: RateResult, rate: Estimate) -> str:
+def _with_interval(rate: Estimate) -> str:
     """`71% [67, 75]`, with a digit more where two ends would read alike."""
-    if result.what != "share":
-        return estimate(rate, 2)
     if rate.low is None or rate.high is None:
-        return _value(result, rate)
+        return percent(rate.value)
     digits = 0 if rate.high - rate.low >= 0.03 else 1
     return f"{percent(rate.value, digits)} [{points(rate.low, digits)}, {points(rate.high, digits)}]"
 
@@ -116,23 +104,21 @@ def _rate_headline(result: RateResult) -> Headline:
 
 def _first(result: RateResult) -> tuple[str, str, str]:
     """The kind; what is right, and by which assumption; what the judge alone said."""
-    alone, drawn = f"the judge alone said {_value(result, result.raw)}", result.drawn
+    alone, drawn = f"the judge alone said {percent(result.raw.value)}", result.drawn
     otherwise = drawn is not None and drawn.differs
     if drawn is not None and otherwise:
         alone = (
-            f"the judge passes {_value(result, drawn.labelled)} of the labelled rows and "
-            f"{_value(result, Estimate(drawn.table))} of all rows, so the labels were not drawn at random"
+            f"the judge passes {percent(drawn.labelled.value)} of the labelled rows and "
+            f"{percent(drawn.table)} of all rows, so the labels were not drawn at random"
         )
     if result.corrected.value is None:
         return "no rate", "We cannot give a corrected rate.", f"{result.corrected.reason}; {alone}"
-    about = f"about {_with_interval(result, result.corrected)}"
+    about = f"about {_with_interval(result.corrected)}"
     what, right = "of these answers are right", f"{about} are right"
     if result.prefers is not None:
         x, y = result.prefers
         what = f"of these pairs prefer {x} over {y}"
         right = f"{about} prefer {x} over {y}"
-    elif result.what != "share":
-        what, right = "is the mean of these answers", f"the mean is {about}"
     if result.labels is None:
         errs = f"It takes for granted that the judge errs here as on {result.gold.set}; {alone}"
         return "carried over", f"{right[0].upper()}{right[1:]}, if the judge errs as before.", errs
@@ -150,18 +136,13 @@ def _after_rate(result: RateResult) -> str:
     if result.shift is not None and result.shift.contradicts and not differs:
         return shlex.join(["judgecal", "gate", "--lock", result.lock])
     n = result.next_labels.n if result.next_labels else 60
-    strata = ["--strata", "verdict"] if result.what == "share" else []
-    words = ["judgecal", "gold", "sheet", result.input, "-n", str(n), *strata, "--lock", result.lock]
-    words += result.typed
+    words = ["judgecal", "gold", "sheet", result.input, "-n", str(n), "--strata", "verdict"]
+    words += ["--lock", result.lock, *result.typed]
     if result.labels is None or differs:
         return shlex.join([*words, "-o", "sheet.csv" if result.labels is None else "drawn.csv"])
     if result.next_labels is None:
         return shlex.join(["judgecal", "gate", "--lock", result.lock])
     return shlex.join([*words, "--labels", result.labels, "-o", "sheet-2.csv"])
-
-
-def _in_units(result: RateResult, rate: Estimate) -> str:
-    return in_percent(rate) if result.what == "share" else estimate(rate, 2)
 
 
 def _rates(result: RateResult) -> Section:
@@ -172,7 +153,7 @@ def _rates(result: RateResult) -> Section:
         rows,
         {
             "": lambda row: row[0],
-            "rate": lambda row: _in_units(result, row[1]),
+            "rate": lambda row: in_percent(row[1]),
             "level": lambda row: f"{row[1].level:.4g}",
             "n": lambda row: count(row[1].n),
             "unscored": lambda row: count(row[1].n_unscored),
@@ -187,7 +168,7 @@ def _rates(result: RateResult) -> Section:
         "Rates",
         "The share that people would pass, and what it is made of.",
         rates,
-        result.what == "share" and bool(lines) and interval_picture(lines, Axis("%", low=0.0, high=100.0)),
+        bool(lines) and interval_picture(lines, Axis("%", low=0.0, high=100.0)),
         (f"No number for {name}: {rate.reason}." for name, rate in rows if rate.value is None),
     )
 
@@ -223,8 +204,8 @@ def _by(result: RateResult) -> Section | None:
         result.by,
         {
             name: lambda row: row.value or "(none named)",
-            "corrected": lambda row: _in_units(result, row.corrected),
-            "raw": lambda row: _in_units(result, row.raw),
+            "corrected": lambda row: in_percent(row.corrected),
+            "raw": lambda row: in_percent(row.raw),
             "rows": lambda row: count(row.n),
             "labels": lambda row: count(row.n_labelled),
         },
