@@ -223,22 +223,6 @@ def served(workspace_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stu
         yield stub
 
 
-def test_how_old_the_verdicts_of_an_earlier_run_are_is_said(
-    judgecal: Run, workspace_dir: Path, lock: Path
-) -> None:
-    table = write(workspace_dir / "in.csv", ROWS)
-    command = asked(table, lock, "--json")
-    assert judgecal(*command).code == 0
-    assert not [note for note in one_object(judgecal(*command))["notes"] if "earlier run" in note]
-    (journal,) = workspace_dir.glob("experiments/judge-*/judgements.jsonl")
-    rows = [
-        {**json.loads(line), "at": f"2026-01-0{n}T00:00:00+00:00"} for n, line in enumerate(lines(journal), 1)
-    ]
-    journal.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    notes = one_object(judgecal(*command))["notes"]
-    assert "4 verdicts are of an earlier run of this command, the oldest of 2026-01-01" in notes
-
-
 def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
 
@@ -267,7 +251,7 @@ def test_the_rates_by_hand(judgecal: Run, workspace_dir: Path, served: StubServe
         workspace_dir / "in.csv", [*worth(10, 80, 20, "none", 90), *worth(75, 74, system="B"), *worth("much")]
     )
     result = one_object(judgecal(*asked(table, served_lock, "--json")), 4)
-    (judge,), (rate,) = result["judges"], result["rates"].values()
+    (rate,) = result["rates"].values()
     assert [rate[name] for name in ("n", "n_expected", "unscored")] == [6, 8, {"parse": 2}]
     assert rate["average"]["value"] == pytest.approx((10 + 80 + 20 + 90 + 75 + 74) / 6)
     raw = rate["raw"]  # the mark is 75, and 75 passes
@@ -281,8 +265,6 @@ def test_the_rates_by_hand(judgecal: Run, workspace_dir: Path, served: StubServe
         ("74", "100", "true"), ("75", "100", "true"), ("20", "0", "false"), ("80", "100", "true")
     }  # fmt: skip
     assert result["model_ids"] == [MODEL_ID]
-    locked = json.loads(served_lock.read_text())["calibrated"]
-    assert judge["sensitivity"] == locked["tpr@75"] and judge["specificity"] == locked["tnr@75"]
 
 
 def test_a_judge_no_better_than_a_coin_is_warned_of(
@@ -392,11 +374,11 @@ def test_a_scale_without_a_pass_mark_has_no_rate(judgecal: Run, workspace_dir: P
     reason = "the percentage labels have no pass mark (pass_at in card.toml)"
     raw = found["rates"]["correctness_v3@embedded"]["raw"]
     assert (raw["value"], raw["low"], raw["n"], raw["reason"]) == (None, None, 0, reason)
-    (judge,) = found["judges"]
-    assert (judge["pass_at"], judge["sensitivity"], judge["specificity"]) == (None, None, None)
     assert (found["headline"]["kind"], found["headline"]["because"][0]) == ("no rate", f"T{reason[1:]}.")
     rows = read(workspace_dir / "out.csv")
     assert [row["passed"] for row in rows] == [""] * 4
+    refused = judgecal("rate", "out.csv", "--lock", lock)
+    assert refused.code == 2 and f"{reason}, and rate is the share that passes: set one" in refused.err
     (rate,) = found["rates"].values()
     assert rate["average"]["value"] == pytest.approx(sum(float(row["verdict"]) for row in rows) / 4)
     ran = judgecal(*command)

@@ -45,10 +45,10 @@ def test_one_verdict_and_many_pass_by_the_same_rule(
     of: PassRule, verdicts: list[Any], passes: list[Any], raw: list[Any], cut: float
 ) -> None:
     many = np.array([np.nan if one is None else one for one in verdicts])
-    for before, expected in ((False, passes), (True, raw)):
-        assert [of.passes(one, raw=before) for one in verdicts] == expected
-        as_numbers = [np.nan if one is None else float(one) for one in expected]
-        np.testing.assert_array_equal(of.passed(many, raw=before), as_numbers)
+    assert [of.passes(one) for one in verdicts] == passes
+    assert [of.passes(one, raw=True) for one in verdicts] == raw
+    as_numbers = [np.nan if one is None else float(one) for one in passes]
+    np.testing.assert_array_equal(of.passed(many), as_numbers)
     assert of.cut == pytest.approx(cut)
     assert (of.reason is None) is (of.mark is not None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,7 +16,7 @@ from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import full_name, judge_config
-from judgecal.experiment.table_rows import Reader, ReadRow, RowReader, TableRows, input_config
+from judgecal.experiment.table_rows import Reader, RowReader, TableRows, input_config
 from judgecal.experiment.trials import (
     CostEstimate,
     Due,
@@ -204,9 +205,10 @@ class JudgeRun:
             model_ids=tuple(sorted(total.model_ids)),
             notes=(
                 *(self.notes if notes is None else notes),
-                *total.notes(),
+                *total.stored.notes(),
                 *(note for judge in judges for note in _other_models(rows, judge)),
-                *_limit_notes(rows.n, n_rows),
+                *(f"the output holds only the first {rows.n:,} of {n_rows:,} rows (--limit)",)
+                * (rows.n < n_rows),
             ),
             run_line=(
                 f"{said_by}|judges:{fingerprints}|input:{name}|n:{rows.n}|level:0.95|by:group|version:{__version__}"
@@ -250,21 +252,17 @@ class JudgeRun:
 
     def judged_rows(self, journal: Journal, counts: RowCounts) -> Iterator[list[Any]]:
         """Yield the list of values added to each row, by the judgements of a Journal; count in RowCounts."""
-        for row in self.source.each(self.options.limit):
-            yield self._judged(self.reader.read(row), journal, counts)
-
-    def _judged(self, row: ReadRow, journal: Journal, counts: RowCounts) -> list[Any]:
-        judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []
-        for column in self.running:
-            judge, lacking = column.judge_of(row)
-            if lacking is None:
-                judged.append((column, judge, judge.replies(row, journal, whole=column.alone)))
-            else:
-                judged.append((column, judge, [RowReply(None, error=f"{INPUT}: {lacking}")]))
-        counts.add(row.item, judged)
-        return [
-            value for column, judge, replies in judged for value in column.values(judge, replies, self.naming)
-        ]
+        for row in map(self.reader.read, self.source.each(self.options.limit)):
+            judged: list[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]] = []
+            for column in self.running:
+                judge, lacking = column.judge_of(row)
+                replies = [RowReply(None, error=f"{INPUT}: {lacking}")]
+                if lacking is None:
+                    replies = judge.replies(row, journal, whole=column.alone)
+                judged.append((column, judge, replies))
+            counts.add(row.item, judged)
+            cells = (column.values(judge, replies, self.naming) for column, judge, replies in judged)
+            yield list(itertools.chain.from_iterable(cells))
 
 
 def _other_models(rows: RowCounts, judge: LoadedJudge) -> Iterator[str]:
@@ -274,11 +272,6 @@ def _other_models(rows: RowCounts, judge: LoadedJudge) -> Iterator[str]:
     if locked is not None and others:
         answered = f"{judge.name}: the provider answered as {', '.join(others)}"
         yield f"{answered}, and the judge was locked on {locked}: run judgecal gate"
-
-
-def _limit_notes(n: int, n_rows: int) -> Iterator[str]:
-    if n < n_rows:
-        yield f"the output holds only the first {n:,} of {n_rows:,} rows (--limit)"
 
 
 def judge(

@@ -29,7 +29,7 @@ from judgecal.production.judged import (
 from judgecal.records import Estimate, Result
 from judgecal.scale import Scale
 from judgecal.selection.lock import Lock, LockedGold, load_lock
-from judgecal.selection.pass_rates import PassRule, at_chance
+from judgecal.selection.pass_rates import PassRule, at_chance, class_rates
 from judgecal.stats import agreement
 from judgecal.stats.error_rates import EscalationLabels, carried_rate, escalation, shift_p
 from judgecal.stats.intervals import check_level, mean_estimate
@@ -328,7 +328,8 @@ class RateRun:
                 why = "which answer is preferred cannot be carried over"
             return _Rate(raw, raw.without_value(f"{why}: label some of the table's rows"), "none")
         unknown = Estimate(None, reason="the lock does not know its judge's error rates")
-        sensitivity, specificity = (rate or unknown for rate in self.rule.class_rates(self.lock.applied))
+        rates = class_rates(self.rule.people, self.lock.applied)
+        sensitivity, specificity = (rate or unknown for rate in rates)
         carried = carried_rate(raw, sensitivity, specificity, level=level).estimate
         return _Rate(raw, carried, "none" if carried.value is None else "Rogan-Gladen")
 

@@ -7,7 +7,6 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -30,23 +29,19 @@ class SuiteMember:
     kind: str
     lock: str | None  # the path of its lock
     gold: LockedGold | None = None
-    pass_at: float | None = None
-    # when it was locked, through its map where it has one; None where the lock does not know
-    sensitivity: Estimate | None = None
-    specificity: Estimate | None = None
     warning: str | None = None  # why its rate says nothing: it tells right from wrong no better than a coin
 
     @classmethod
     def of(cls, judge: LoadedJudge) -> SuiteMember:
         """Return the SuiteMember of a LoadedJudge, with what its lock says of it."""
-        lock, about = judge.lock, dict[str, Any]()
-        if lock is not None:
-            sensitivity, specificity = judge.rule.class_rates(lock.applied)
-            about = {"gold": lock.gold, "pass_at": lock.gold.pass_at}
-            about |= {"sensitivity": sensitivity, "specificity": specificity}
-            about["warning"] = at_chance(judge.rule.people, lock.applied)
+        lock = judge.lock
         return cls(
-            name=judge.name, judge=judge.judge.name, kind=judge.judge.kind, lock=judge.lock_path, **about
+            name=judge.name,
+            judge=judge.judge.name,
+            kind=judge.judge.kind,
+            lock=judge.lock_path,
+            gold=None if lock is None else lock.gold,
+            warning=None if lock is None else at_chance(judge.rule.people, lock.applied),
         )
 
 
@@ -96,11 +91,9 @@ class ColumnRate:
     n: int  # rows with a verdict (of a judge of chunks: on one chunk at least), all, and others
     n_expected: int
     n_unscored: int
-    n_chunks: int  # of a judge of chunks; else 0
-    n_chunks_unscored: int
+    n_chunks_unscored: int  # of a judge of chunks; else 0
     shares: Mapping[str, Estimate]  # word -> share of the rows with a verdict, the most frequent first
     unscored: Mapping[str, int]  # kind of failure -> verdicts that could not be had
-    judged_by: Mapping[str, int]  # judge -> rows
 
     @property
     def shown(self) -> Estimate:
@@ -115,34 +108,19 @@ class CallCosts:
         self.usd: float | None = 0.0
         self.model_ids: set[str] = set()
         self.stored = StoredVerdicts()
-        self._yesterday = (datetime.now(UTC) - timedelta(days=1)).isoformat()
-        self._n_old, self._oldest = 0, ""
 
     def add(self, row: Judgement) -> None:
         """Add the cost and tokens of a Judgement."""
         self.stored.add(row)
         if row.model_id:
             self.model_ids.add(row.model_id)
-        if row.verdict is not None and row.replied_at is None and row.at < self._yesterday:
-            self._n_old, self._oldest = self._n_old + 1, min(row.at, self._oldest or row.at)
         self.usd = _sum(self.usd, row.cost_usd)
 
     def extend(self, other: CallCosts) -> None:
         """Add other CallCosts."""
         self.stored.extend(other.stored)
         self.model_ids |= other.model_ids
-        if other._n_old:
-            self._n_old += other._n_old
-            self._oldest = min(other._oldest, self._oldest or other._oldest)
         self.usd = _sum(self.usd, other.usd)
-
-    def notes(self) -> list[str]:
-        """Return notes, a list of texts: verdicts of stored replies or earlier runs, number and age."""
-        if not self._n_old:
-            return self.stored.notes()
-        rows = f"{self._n_old:,} verdict{'s are' if self._n_old > 1 else ' is'}"
-        earlier = f"{rows} of an earlier run of this command, the oldest of {self._oldest[:10]}"
-        return [*self.stored.notes(), earlier]
 
 
 def _sum(a: float | None, b: float | None) -> float | None:
@@ -203,9 +181,8 @@ class ColumnTally:
         # verdict
         self._numbers = array("d")
         self._words: list[str | None] = []
-        self._n = 0
-        self._chunks: Counter[bool] = Counter()
-        self._unscored, self._judged_by = Counter[str](), Counter[str]()
+        self._n = self._chunks_unscored = 0
+        self._unscored = Counter[str]()
 
     def add(self, column: SuiteColumn, judge: LoadedJudge, group: str, replies: Sequence[RowReply]) -> None:
         """Count for a SuiteColumn, a LoadedJudge and the group (text) of a question its RowReplies."""
@@ -219,9 +196,8 @@ class ColumnTally:
         self._groups.append(group)
         self._n += bool(verdicts)
         self._unscored.update(reply.error_kind for reply in replies if reply.verdict is None)
-        self._judged_by[judge.judge.name] += bool(verdicts)
         if self._aggregate == "precision":
-            self._chunks.update(reply.verdict is not None for reply in replies)
+            self._chunks_unscored += len(replies) - len(verdicts)
 
     def extend(self, other: ColumnTally) -> None:
         """Add another ColumnTally, of another part of the table."""
@@ -229,8 +205,8 @@ class ColumnTally:
         self._words += other._words
         self._groups += other._groups
         self._n += other._n
-        for name in ("_chunks", "_unscored", "_judged_by"):
-            getattr(self, name).update(getattr(other, name))
+        self._chunks_unscored += other._chunks_unscored
+        self._unscored += other._unscored
 
     @property
     def _columns(self) -> Any:
@@ -257,11 +233,9 @@ class ColumnTally:
             n=self._n,
             n_expected=len(self._groups),
             n_unscored=len(self._groups) - self._n,
-            n_chunks=self._chunks.total(),
-            n_chunks_unscored=self._chunks[False],
+            n_chunks_unscored=self._chunks_unscored,
             shares=word_shares(self._words, self._groups, scale.categories) if self._of_items else {},
             unscored=dict(self._unscored),
-            judged_by=dict(self._judged_by),
         )
 
     def _mean(self, values: Floats, low: float, high: float, undefined: str) -> Estimate:

@@ -130,23 +130,21 @@ def _after(result: JudgeResult, *, corrects: bool) -> str:
 
 
 def _judges(result: JudgeResult) -> Section:
-    """Each judge with its lock and the error rates that it had when it was locked."""
+    """Each judge with its lock."""
     rule, unlocked = "none: a rule checks itself", "none: nobody knows whether it agrees with people"
     judges = table(
         result.judges,
         {
             "judge": lambda judge: judge.judge,
             "lock": lambda judge: judge.lock or (rule if judge.kind == "local" else unlocked),
-            "sensitivity": lambda judge: in_percent(judge.sensitivity) if judge.sensitivity else DASH,
-            "specificity": lambda judge: in_percent(judge.specificity) if judge.specificity else DASH,
         },
         left=2,
     )
     return section(
         "judges",
         "The judges, and which of them were compared with people",
-        "A rate is not the share that people would pass: a judge of low sensitivity (when it was locked) "
-        "lowers it, one of low specificity raises it. Of a judge without a lock nobody knows either.",
+        "A rate is not the share that people would pass: rate corrects it by the error rates of a lock, "
+        "which stand on its card. Of a judge without a lock nobody knows them.",
         judges,
     )
 

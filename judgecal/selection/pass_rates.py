@@ -70,10 +70,6 @@ class PassRule:
         mean = Scale("points", 0.0, 1.0)
         return PassRule(mean, mean, mean, None)
 
-    def class_rates(self, agreement: Mapping[str, Estimate]) -> tuple[Estimate | None, Estimate | None]:
-        """Sensitivity and specificity at this mark among a lock's estimates; None where there are none."""
-        return class_rates(self.people, agreement)
-
     @property
     def reason(self) -> str | None:
         """Why nothing passes or fails; None where verdicts do."""
@@ -107,19 +103,19 @@ class PassRule:
 
     # --- many verdicts, NaN where there is none
 
-    def mapped(self, verdicts: Floats, *, raw: bool = False) -> Floats:
-        """Return an array of verdicts through the own map; `raw` or without a map: on the common scale."""
-        if self.calibration is not None and not raw:
+    def mapped(self, verdicts: Floats) -> Floats:
+        """Return an array of verdicts through the own map; without one on the common scale."""
+        if self.calibration is not None:
             return self.calibration.mapped(verdicts)
         moved: Any = onto(self.common, self.judge, verdicts)  # type: ignore[arg-type]
         return np.asarray(moved, dtype=np.float64)
 
-    def passed(self, verdicts: Floats, *, raw: bool = False) -> Floats:
+    def passed(self, verdicts: Floats) -> Floats:
         """Return an array for an array of verdicts: 1 passes, 0 fails, NaN without a verdict or a mark."""
         if self.mark is None:
             return np.full(len(verdicts), np.nan)
-        mark = self.mark if raw or self.calibration is None else self._people_mark
-        return np.where(np.isnan(verdicts), np.nan, self.mapped(verdicts, raw=raw) >= mark)
+        mark = self.mark if self.calibration is None else self._people_mark
+        return np.where(np.isnan(verdicts), np.nan, self.mapped(verdicts) >= mark)
 
     @property
     def cut(self) -> float:
