@@ -239,8 +239,7 @@ class JudgeRun:
             counts = RowCounts(self.running)
             schema = {name: dtype for name, (_, dtype) in self.added.items()}
             frame = pl.DataFrame(list(self.judged_rows(journal, counts)), schema, orient="row")
-            self._mark_output()
-            write_table(self.output, frame, self.source)
+            write_table(self.output, frame, self.source, before=self._mark_output)
             return counts
 
     def count_rows(self, journal: Journal) -> RowCounts:

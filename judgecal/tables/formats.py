@@ -117,14 +117,19 @@ def check_output(path: Path, source: Path | None = None, *, replace: bool = True
     refuse(problems)
 
 
-def write_table(path: Path, frame: pl.DataFrame, source: Table | None = None) -> None:
-    """Write a polars frame to a path, in one step, behind the columns of a source Table whose first rows it
-    is of.
+def write_table(
+    path: Path, frame: pl.DataFrame, source: Table | None = None, *, before: Callable[[], None] | None = None
+) -> None:
+    """Write a polars frame to a path, behind the columns of a source Table whose first rows it is of.
+
+    The file appears whole under its name. `before` is called when every row is written, before that.
     """
     writer = _format_of(path, writing=True).write
     assert writer is not None
     with replacing(path) as draft:
         writer(draft, frame, source)
+        if before is not None:
+            before()
 
 
 def written_rows(frame: pl.DataFrame, source: Table | None) -> Iterator[dict[str, Any]]:
