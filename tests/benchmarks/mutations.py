@@ -5,9 +5,9 @@
 Places are drawn at random from the statistics, the selection, and what decides in `experiment` and `production`: a
 comparison turned, an operator swapped, a constant moved by one, a condition negated, `min` for `max`. The tests are
 collected once. Each mistake is made alone in a fork of that session, in the code of the functions that are loaded; one
-that acts as its module is imported has the modules imported anew. Those tests run that reach its line, of the module's
-own files first and then the quickest, until one fails. A test that fails without any mistake counts for nothing. The
-test that sees a mistake is printed; a mistake that no test sees is listed.
+that acts as its module is imported has the modules imported anew. Those tests run that reach its line, until one fails:
+those first that are named as the module is, then those that saw most mistakes so far, then the quickest. A test that
+fails without any mistake counts for nothing. The test that sees a mistake is printed; one that no test sees is listed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -183,6 +183,7 @@ class Session:
 
     def __init__(self, drawn: Sequence[Mutant], trace: Path, most_s: float) -> None:
         self.drawn, self.trace, self.most_s, self.alive = drawn, trace, most_s, 0
+        self.saw = Counter[str]()  # how many mistakes each test saw; without one these do not fail
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -220,9 +221,9 @@ class Session:
         measured.start()
         for name, item in self.items.items():
             measured.switch_context(name)
-            start = time.perf_counter()
+            start = time.process_time()
             failing += [name] * bool(_failed([item]))
-            seconds[name] = time.perf_counter() - start
+            seconds[name] = time.process_time() - start
         measured.stop()
         lines = measured.get_data()
         at = {place: lines.contexts_by_lineno(place) for place in places}
@@ -239,13 +240,14 @@ class Session:
             test = forked(partial(self._with, mutant, codes, tests), cpu_s=self.most_s + 60)
             if test is None or test not in self.items:
                 return test
-            if not forked(partial(_failed, [self.items[test]]), cpu_s=self.most_s):
+            if test in self.saw or not forked(partial(_failed, [self.items[test]]), cpu_s=self.most_s + 60):
+                self.saw[test] += 1
                 return test
             self.failing.add(test)
 
     def tests(self, mutant: Mutant, *, at_import: bool) -> list[str]:
-        """The tests to run for a mistake: of the module's own files first, then the quickest; where it acts as its
-        module is imported, those of the files that name the module."""
+        """The tests to run for a mistake, in order; where it acts as its module is imported, those of the files that
+        name the module."""
         if at_import:
             own = tests_of(mutant.path)
             able = [name for name in self.items if name.partition("::")[0] in own]
@@ -255,9 +257,14 @@ class Session:
             able = list({name for line in lines for name in at.get(str(line), ()) if name in self.items})
         able = [name for name in able if name not in self.failing]
         able.sort(
-            key=lambda name: (mutant.path.stem not in name.partition("::")[0], self.seconds[name], name)
+            key=lambda name: (
+                mutant.path.stem not in name,
+                -self.saw[name],
+                self.seconds.get(name, 0.0),
+                name,
+            )
         )
-        spent = itertools.accumulate(self.seconds[name] for name in able)
+        spent = itertools.accumulate(self.seconds.get(name, 0.0) for name in able)
         return [name for name, total in zip(able, spent, strict=True) if total <= self.most_s]
 
     def _with(self, mutant: Mutant, codes: dict[FunctionType, CodeType] | None, tests: Sequence[str]) -> str:
