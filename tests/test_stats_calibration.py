@@ -13,19 +13,9 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.scale import Scale
-from judgecal.stats import (
-    Calibration,
-    PairedLabels,
-    agreement,
-    calibrated_difference,
-    compare,
-    cross_fit,
-    fit_calibration,
-)
-from judgecal.stats.calibration import DecidingVerdicts, _thinned, best_cuts, smoothed
+from judgecal.stats import Calibration, agreement, compare, cross_fit, fit_calibration
+from judgecal.stats.calibration import DecidingVerdicts, best_cuts, smoothed
 from tests.support.two_judges import labels
-
-PERCENTAGE = Scale.parse("percentage")
 
 
 @pytest.fixture(autouse=True)
@@ -67,11 +57,6 @@ def test_of_equally_good_cuts_the_middlemost_is_taken() -> None:
     assert best_cuts(np.zeros((4, 1)), np.zeros((4, 1))).tolist() == [2]
     below, above = np.eye(1, 8, 0).T, np.eye(1, 8, 6).T  # any cut from 1 to 6 is right
     assert best_cuts(above, below).tolist() == [3]
-
-
-def test_of_many_verdicts_the_ranks_that_are_taken_reach_from_end_to_end() -> None:
-    taken = _thinned(np.arange(1000.0), 100)
-    assert (len(taken), taken[0], taken[-1]) == (100, 0.0, 999.0)
 
 
 def test_binary_labels_are_cut_where_balanced_accuracy_is_highest() -> None:
@@ -142,61 +127,6 @@ def test_what_cannot_be_calibrated() -> None:
     assert mapped is not None and np.isnan(mapped[0]) and mapped[1] == 1.0
 
 
-def test_many_different_verdicts_share_steps_by_rank() -> None:
-    rng = np.random.default_rng(3)
-    gold = rng.uniform(0.0, 100.0, 5000)
-    verdicts = np.clip(gold + rng.normal(0.0, 10.0, 5000), 0.0, 100.0)
-    found = fit_calibration(gold, verdicts, scale="percentage")
-    assert found is not None and 50 < len(found.cuts) < 200
-    assert float(np.mean(np.abs(found.mapped(verdicts) - gold))) < 8.5
-
-
-def test_edges_of_a_calibrated_difference() -> None:
-    gold, a, b = labels(60)
-    few = PairedLabels(gold[:16], a[:16], b[:16], [i // 2 for i in range(16)])
-    whole = PairedLabels(gold, a, b)
-    for fit, test in ((few, whole), (whole, few)):
-        found = calibrated_difference(fit, test, scale="percentage")
-        assert found.value is not None and found.low is None and "fewer than 10" in (found.reason or "")
-    holes = PairedLabels(gold, [None, *a[1:]], b)
-    assert calibrated_difference(holes, whole, scale="percentage").n_unscored == 0
-    found = calibrated_difference(whole, holes, scale="percentage")
-    assert (found.n, found.n_unscored) == (60, 1)
-    nothing = PairedLabels(gold, [None] * 60, b)
-    found = calibrated_difference(nothing, whole, scale="percentage", level=0.9)
-    assert (found.value, found.reason) == (None, "the fit part has no scored pairs")
-    assert (found.level, found.n_expected) == (0.9, 60)
-    passes = PairedLabels([int(g > 50) for g in gold], a, b)
-    found = calibrated_difference(passes, passes, scale="binary", a_scale="percentage", b_scale="percentage")
-    assert found.value is not None and found.method.startswith("calibrated, then ")
-
-
-def test_labels_between_the_steps_of_an_ordinal_scale() -> None:
-    # 3.5 is the median of two raters: of the steps 3 and 4 neither is nearer.
-    found = fit_calibration([1, 3.5, 5] * 5, [1, 3, 5] * 5, scale=Scale.parse("ordinal:1:5"))
-    assert found is not None and set(found.values) <= {1.0, 2.0, 3.0, 4.0, 5.0}
-    assert found.apply(3.0) in (3.0, 4.0)
-
-
-def test_a_difference_of_few_items_in_a_stratum_decides_nothing() -> None:
-    gold, a, b = [100.0] * 40 + [0.0] * 6, [80.0] * 40 + [10.0] * 6, [60.0, 70.0] * 20 + [20.0] * 6
-    part = PairedLabels(gold, a, b)
-    found = calibrated_difference(part, part, scale="percentage")
-    assert found.value is not None and found.low is None
-    assert 'only 6 in "low third"' in str(found.reason)
-
-
-def test_yes_and_no_need_no_map_in_a_difference() -> None:
-    """A judge that says the opposite keeps its verdicts, as in compare: no map makes a constant of it."""
-    gold = [1, 0] * 30
-    part = PairedLabels(gold, gold, [1 - label for label in gold])
-    assert (
-        calibrated_difference(part, part, scale="binary").value
-        == compare(gold, part.a, part.b, scale="binary").a
-        == 1
-    )
-
-
 def test_the_error_of_a_fit_is_the_jackknife_over_its_ten_maps() -> None:
     """sqrt(9 / 10 sum (D_k - mean)^2) of the difference through each map, on 9 degrees of freedom."""
     rng = np.random.default_rng(2)
@@ -207,17 +137,6 @@ def test_the_error_of_a_fit_is_the_jackknife_over_its_ten_maps() -> None:
         assert once.error_of_fit(*names) == pytest.approx((expected, 9.0))
     assert once.error_of_fit("a", "unmapped") == once.error_of_fit("a")
     assert once.error_of_fit("unmapped") == (0.0, 1.0)
-
-
-def test_a_difference_once_calibrated_hangs_on_no_pass_mark_and_counts_repeats() -> None:
-    gold, a, b = labels(60)
-    whole, marked = PairedLabels(gold, a, b), Scale.parse("percentage", pass_at=80)
-    assert calibrated_difference(whole, whole, scale=marked) == calibrated_difference(
-        whole, whole, scale=PERCENTAGE
-    )
-    twice = PairedLabels(gold, [[one, one] for one in a], [[one, one] for one in b])
-    nothing = PairedLabels(gold, [[None, None]] * 60, twice.b)
-    assert calibrated_difference(nothing, twice, scale="percentage").n_expected == 120
 
 
 def test_smoothed_weights_by_hand() -> None:

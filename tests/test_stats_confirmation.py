@@ -30,20 +30,6 @@ def test_a_fall_is_held_against_the_errors_of_both_parts() -> None:
     )
 
 
-def test_of_an_error_a_rise_is_the_fall() -> None:
-    found = fall_between(held(100, 10), held(80, 40), people=BINARY, metric="mae", n_judges=1)
-    assert found is not None and found.value == pytest.approx(0.4)
-
-
-def test_coefficients_have_the_error_of_the_jackknife() -> None:
-    found = fall_between(held(100, 2), held(80, 40), people=BINARY, metric="kappa", n_judges=1)
-    assert found is not None and found.unexplained and found.value == pytest.approx(0.96)
-
-
-def test_few_questions_know_no_error() -> None:
-    assert fall_between(held(100, 0), held(9, 9), people=BINARY, metric="accuracy", n_judges=1) is None
-
-
 def test_what_luck_gains_is_a_quantile_of_the_paired_errors() -> None:
     """A candidate that errs on a fifth of 100 questions: the error of its gain is sqrt(0.2 0.8 / 99)."""
 

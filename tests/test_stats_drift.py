@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from judgecal.stats.drift import CHANGED_LEVEL, permutation_p_bound, same_judge_test, unscored_rise_p
+from judgecal.stats.drift import permutation_p_bound, same_judge_test
 
 
 def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> None:
@@ -21,15 +21,6 @@ def test_one_call_of_the_lock_and_two_of_now_are_the_odd_one_in_a_third() -> Non
     assert found.changed and found.in_words == (
         "30.0% of verdicts differ from the locked verdicts; chance gives 20.0%"
     )
-
-
-def test_calls_that_never_differ_are_no_sign_of_another_judge() -> None:
-    found = same_judge_test([[1.0] * 3] * 20, [[1.0]] * 20, range(20))
-    assert found is not None and (found.p_at_most, found.between, found.shift) == (1.0, 0.0, 0.0)
-
-
-def test_two_calls_have_no_odd_one() -> None:
-    assert same_judge_test([[0.0]] * 20, [[1.0]] * 20, range(20)) is None
 
 
 def test_the_chance_is_an_upper_bound_of_the_exact_one() -> None:
@@ -62,13 +53,6 @@ def test_an_item_without_a_verdict_in_some_call_is_left_out() -> None:
     )
 
 
-def test_words_differ_or_do_not() -> None:
-    then = [["bad"] * 3, ["good"] * 3, ["bad", "good", "bad"]]
-    found = same_judge_test(then, [["fair"], ["good"], ["bad"]], range(3))
-    assert found is not None and found.shift is None and not found.graded
-    assert found.between == pytest.approx((1.0 + 0.0 + 1 / 3) / 3)
-
-
 def test_a_small_shift_of_noisy_grades_is_seen() -> None:
     """Noise of 10 points hides a shift of 5 from the distances, and not from the mean."""
     rng = np.random.default_rng(2)
@@ -77,15 +61,3 @@ def test_a_small_shift_of_noisy_grades_is_seen() -> None:
     found = same_judge_test(then.tolist(), now.tolist(), range(220))
     assert found is not None and found.changed and 3.0 < (found.shift or 0.0) < 7.0
     assert "moved by +" in found.in_words
-
-
-def test_a_rise_of_unscored_calls() -> None:
-    then, now = [[1.0] * 3] * 50, [[None]] * 10 + [[1.0]] * 40
-    assert unscored_rise_p(then, now, range(50)) == pytest.approx(4.0**-10, rel=0.01)
-    assert unscored_rise_p(then, then, range(50)) == 1.0
-    fewer = [[None, None, 1.0]] * 50
-    assert unscored_rise_p(fewer, [[1.0]] * 50, range(50)) == 1.0
-
-
-def test_deals_without_a_difference_have_no_chance_to_be_rare() -> None:
-    assert permutation_p_bound(np.zeros((5, 4)), np.arange(5)) == 1.0 > CHANGED_LEVEL

@@ -6,14 +6,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize_scalar
 from scipy.stats import chi2
 
 from judgecal.records import Estimate
 from judgecal.stats.error_rates import carried_rate, effective_n, limits_around, shift_p
-from judgecal.stats.intervals import mean_estimate, t_quantile, wilson
+from judgecal.stats.intervals import t_quantile, wilson
 
 
 def rate(value: float, n: int, *, level: float = 0.95) -> Estimate:
@@ -106,17 +105,6 @@ def test_limits_at_another_level(value: float) -> None:
     assert told == pytest.approx((value, value - (own.low or 0.0), (own.high or 0.0) - value))
 
 
-def test_just_above_chance_there_is_a_rate_and_at_chance_none() -> None:
-    assert carried_rate(rate(0.5, 400), exact(0.6), exact(0.41)).estimate.value == 0.0
-    assert carried_rate(rate(0.5, 400), exact(0.5), exact(0.5)).estimate.value is None
-
-
-def test_a_share_that_may_be_none_has_an_interval_from_nought() -> None:
-    passed, right, wrong = (np.repeat([1.0, 0.0], n) for n in ((6, 94), (90, 10), (95, 5)))
-    found = carried_rate(*(mean_estimate(rows, range(100)) for rows in (passed, right, wrong))).estimate
-    assert found.low == 0.0 and found.high is not None and found.high < 0.1
-
-
 def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:
     """A judge that passes most and is mostly wrong there, locked as one that is right, whatever it fails."""
     bare = Estimate(0.2, reason="4 items of the class")
@@ -148,9 +136,3 @@ def test_a_contradiction_by_a_likelihood_ratio(precision: float) -> None:
         lambda t: ratio(t) - missed(t), bounds=(0.05, 0.95), method="bounded", options={"xatol": 1e-9}
     ).fun
     assert without == pytest.approx(chi2.sf(two, 1), rel=2e-3)
-
-
-def test_too_few_labels_cannot_contradict() -> None:
-    bare = Estimate(0.2, reason="4 items of the class")
-    sample = {"passing": rate(0.7, 900), "precision": bare, "missed": bare}
-    assert shift_p(rate(0.9, 100), rate(0.8, 100), **sample) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from judgecal.stats.error_rates import EscalationLabels, _thresholds, escalation
+from judgecal.stats.error_rates import EscalationLabels, escalation
 
 
 def world(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,21 +45,9 @@ def test_nothing_qualifies() -> None:
     assert hopeless.threshold is None
 
 
-def test_rows_without_a_verdict_are_never_kept() -> None:
-    confidence = np.concatenate([np.full(50, -np.inf), np.ones(950)])
-    labels = EscalationLabels(np.ones(200), np.ones(200, np.bool_), np.arange(200), np.ones(200))
-    found = escalation(confidence, labels, target=0.9)
-    assert (found.threshold, found.share) == (1.0, 0.95)
-
-
 def test_answers_of_one_question_count_once() -> None:
     confidence = np.ones(100)
     alone = EscalationLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60), np.ones(60))
     together = EscalationLabels(np.ones(60), np.ones(60, np.bool_), np.arange(60) // 5, np.ones(60))
     assert escalation(confidence, alone, target=0.9).threshold == 1.0
     assert escalation(confidence, together, target=0.9).threshold is None
-
-
-def test_forty_shares_of_the_rows_are_tried_from_the_surest_on() -> None:
-    assert _thresholds(np.arange(80.0)) == [float(n) for n in range(78, -2, -2)]
-    assert _thresholds(np.array([-np.inf, 3.0, 1.0])) == [3.0, 1.0] and _thresholds(np.array([-np.inf])) == []

@@ -12,11 +12,9 @@ from judgecal.stats import prediction_powered
 from judgecal.stats.intervals import t_quantile, wilson
 from judgecal.stats.prediction_powered import (
     LabelledRows,
-    _alone_with_others,
     _clustered,
     _saved,
     _together,
-    _unseen,
     corrected_mean,
     slope,
     tuned_weights,
@@ -39,22 +37,6 @@ def table(
 def some(label: Floats, n: int, rng: np.random.Generator) -> LabelledRows:
     at = rng.choice(len(label), n, replace=False)
     return LabelledRows(at, label[at])
-
-
-def test_every_row_labelled_is_the_mean_itself() -> None:
-    label, verdict, groups = table(60)
-    found = corrected_mean(verdict, groups, LabelledRows(np.arange(60), label)).estimate
-    assert found.value == pytest.approx(label.mean())
-    assert found.low == found.high == pytest.approx(found.value)
-
-
-def test_unscored_rows_are_corrected_by_their_labels() -> None:
-    label, verdict, groups = table(4000, seed=3)
-    verdict[label == 0.0] = np.nan  # the judge gives up on every wrong answer
-    found = corrected_mean(verdict, groups, some(label, 400, np.random.default_rng(1)))
-    assert found.estimate.n_unscored == int((label == 0.0).sum())
-    low, high = found.estimate.low, found.estimate.high
-    assert low is not None and high is not None and low < label.mean() < high
 
 
 def test_weights_of_a_row_do_not_hang_on_its_own_question() -> None:
@@ -81,15 +63,6 @@ def test_unequal_chances_are_weighed_and_strata_count() -> None:
         assert found.value == pytest.approx(by_hand, abs=0.004)  # but for the weights of the folds
         held += found.low <= label.mean() <= found.high
     assert held >= 90
-
-
-def test_few_questions_have_no_interval_and_none_has_no_value() -> None:
-    label, verdict, groups = table(200)
-    few = corrected_mean(verdict, groups, LabelledRows(np.arange(18), label[:18])).estimate
-    assert few.value is not None and few.low is None and "9 groups" in (few.reason or "")
-    none = corrected_mean(verdict, groups, LabelledRows(np.empty(0, np.int64), np.empty(0)))
-    assert (none.estimate.value, none.estimate.reason) == (None, "no row has a label")
-    assert (none.weight, none.labels_saved) == (0.0, 0)
 
 
 def test_slope_is_that_of_least_squares() -> None:
@@ -219,29 +192,6 @@ def test_labels_that_are_all_alike_have_wilsons_interval() -> None:
         plain = corrected_mean(verdict, groups, LabelledRows(np.arange(60) * 1000, label)).plain
         low, high = wilson(1.0 - n_wrong / 60, 60.0, t_quantile(0.95, 59.0))
         assert plain.low == pytest.approx(low, abs=0.004) and plain.high == pytest.approx(high, abs=0.004)
-
-
-def test_a_stratum_of_one_label_joins_its_neighbour_and_one_of_two_stands() -> None:
-    for strata, joined in (
-        ([0, 0, 1, 1, 2], [0, 0, 1, 1, 1]),
-        ([0, 1, 1, 2, 2], [0, 0, 0, 1, 1]),
-        ([0], [0]),
-    ):
-        assert _alone_with_others(np.array(strata)).tolist() == joined
-
-
-def test_what_was_not_seen_adds_as_much_to_two_equal_strata_as_to_their_whole() -> None:
-    label, guess, heavy = np.array([0.0, 1.0] * 10), np.zeros(20), np.full(20, 0.05)
-    halves = np.repeat([0, 1], 10)
-    assert _unseen(label, guess, halves, heavy) == pytest.approx(_unseen(label, guess, 0 * halves, heavy))
-
-
-def test_labels_of_some_of_the_rows() -> None:
-    """With their places among these rows, their labels, and the chances of the draw."""
-    labelled = LabelledRows(np.array([1, 4, 5]), np.array([0.0, 1.0, 0.5]), np.array([0.1, 0.2, 0.3]))
-    some = labelled.among(np.array([False, True, True, False, False, True]))
-    assert some.at.tolist() == [0, 2] and some.label.tolist() == [0.0, 0.5]
-    assert some.chance is not None and some.chance.tolist() == [0.1, 0.3]
 
 
 def test_whole_questions_that_were_drawn_vary_by_question() -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
-from judgecal.scale import Scale
 from judgecal.stats import agreement, reliability
 
 THREE = {"a": [1, 1, 0, 1], "b": [1, 0, 0, None], "c": [1, None, 0, float("nan")]}
@@ -60,26 +59,6 @@ def test_problems_are_told_by_the_ten() -> None:
     assert len(told.value.problems) == 11 and told.value.problems[-1] == "... and 2 more problems"
 
 
-def test_counts() -> None:
-    found = reliability(THREE, scale="binary", groups=["p", "p", "q", "r"])
-    estimate = found["krippendorff_alpha"]
-    assert (estimate.n, estimate.n_expected, estimate.n_unscored, estimate.n_groups) == (3, 4, 1, 2)
-    assert estimate.low is None and estimate.reason == "2 groups: fewer than 10 give no interval"
-
-
-def test_an_item_that_nobody_rated_is_no_item() -> None:
-    more = {rater: [None, *labels] for rater, labels in THREE.items()}
-    found = reliability(more, scale="binary", groups=["p", "p", "p", "q", "r"])
-    assert found == reliability(THREE, scale="binary", groups=["p", "p", "q", "r"])
-
-
-def test_icc_is_of_the_items_that_all_rated() -> None:
-    # The first three items: 1 2, 3 4, 5 6 (see test_stats_metrics): 8 / 9. The others lack a rater.
-    found = reliability({"a": [10, 30, 50, 90, None], "b": [20, 40, 60, None, 7]}, scale="percentage")
-    assert found["icc_2_1"].value == pytest.approx(8 / 9)
-    assert (found["icc_2_1"].n, found["icc_2_1"].n_expected, found["icc_2_1"].n_unscored) == (3, 5, 2)
-
-
 @pytest.mark.parametrize("scale", ["binary", "nominal", "ordinal:0:4", "percentage"])
 def test_two_raters_are_a_judge_and_people(scale: str) -> None:
     ratings = panel(scale, 60, 2, seed=1)
@@ -113,51 +92,6 @@ def test_forms_of_input_are_the_same() -> None:
     )
     assert by_item == by_rater
     assert list(rows.values()) == list(by_rater.values())
-
-
-def test_at_the_pass_mark() -> None:
-    graded = {"a": [90, 60, 20, 70], "b": [80, 10, 30, None], "c": [50, None, 49, None]}
-    found = reliability(graded, scale=Scale.parse("percentage", pass_at=50))
-    passed = reliability(THREE, scale="binary")
-    expected = passed["krippendorff_alpha"].value
-    assert found["krippendorff_alpha@50"].value == pytest.approx(expected)
-    assert found["krippendorff_alpha"].value != pytest.approx(expected)
-
-
-def test_groups_without_a_pair_of_ratings_carry_no_degrees_of_freedom() -> None:
-    ratings = {"a": [1, 0] * 12 + [1] * 8, "b": [1, 0, 1, 1] * 6 + [None] * 8}
-    found = reliability(ratings, scale="binary")["krippendorff_alpha"]
-    alone = reliability({rater: labels[:24] for rater, labels in ratings.items()}, scale="binary")
-    assert found.n_groups == 24 and found.method.startswith("jackknife by group, logit, t(")
-    assert (found.low, found.method) == (alone["krippendorff_alpha"].low, alone["krippendorff_alpha"].method)
-
-
-def test_all_ratings_equal() -> None:
-    found = reliability([[1] * 12] * 3, scale="binary")
-    alpha = found["krippendorff_alpha"]
-    assert alpha.value is None and alpha.reason and alpha.n == 12
-    graded = reliability([[50] * 12] * 3, scale="percentage")
-    assert graded["icc_2_1"].value is None and graded["krippendorff_alpha"].value is None
-
-
-@pytest.mark.parametrize(
-    ("ratings", "reason"),
-    [
-        ([[1, 0, 1]], "1 rater: reliability needs two"),
-        ([], "0 raters: reliability needs two"),
-        ([[1, None], [None, 0]], "no item has two ratings"),
-        ([[None], [None]], "no item has two ratings"),
-    ],
-)
-def test_nothing_to_compare(ratings: list[list[object]], reason: str) -> None:
-    found = reliability(ratings, scale="binary")
-    assert found["krippendorff_alpha"].value is None and found["krippendorff_alpha"].reason == reason
-
-
-def test_raters_who_never_meet_in_threes() -> None:
-    found = reliability([[1, 2, None], [1, None, 4], [None, 2, 4]], scale="ordinal:0:4")
-    assert found["icc_2_1"].value is None and found["icc_2_1"].reason == "no item was rated by every rater"
-    assert found["krippendorff_alpha"].value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -47,28 +47,6 @@ def test_by_hand_with_verdicts_missing() -> None:
         assert estimate.low is None and estimate.reason == "3 groups: fewer than 10 give no interval"
 
 
-def test_a_judge_without_noise() -> None:
-    labels = [float(10 * (i % 11)) for i in range(22)]
-    found = repeatability([[0.1 + 0.9 * y] * 3 for y in labels], scale="percentage")
-    exact = found["exact_agreement"]
-    assert (exact.value, exact.high) == (1.0, 1.0) and exact.low is not None and 0.8 < exact.low < 1.0
-
-
-def test_binary_labels_and_a_judge_of_percentages() -> None:
-    # Classes at 50: (40, 60) differ, (60, 70) do not; exact agreement is of the percentages as they are.
-    rows = [[40, 60], [60, 70]] * 10
-    found = repeatability(rows, scale="binary", judge_scale="percentage")
-    assert found["flip_rate"].value == 0.5
-    assert found["exact_agreement"].value == 0.0
-
-
-def test_words() -> None:
-    rows = [["red", "red"], ["blue", "red"], ["green", "green"], [None, "red"]] * 5
-    found = repeatability(rows, scale="nominal")
-    assert found["exact_agreement"].value == pytest.approx(2 / 3)
-    assert found["flip_rate"].value == pytest.approx(1 / 3)
-
-
 def test_nothing_was_judged_twice() -> None:
     found = repeatability([[5, None], [None, 7], [None, None]], scale="percentage")
     for estimate in found.values():
@@ -80,15 +58,3 @@ def test_nothing_was_judged_twice() -> None:
 def test_one_repeat_is_refused(rows: list[object]) -> None:
     with pytest.raises(InputError, match="needs two repeats or more, found 1"):
         repeatability(rows, scale="binary")
-
-
-def test_the_level_is_kept() -> None:
-    rows, _ = golden_case()
-    many = [[min(10.0, verdict + i % 2) for verdict in row] for i, row in enumerate(rows * 3)]
-    at_90, at_95 = (repeatability(many, scale="ordinal:0:10", level=level) for level in (0.9, 0.95))
-    assert {one.level for one in at_90.values()} == {0.9}
-    for name, one in at_90.items():
-        other = at_95[name]
-        assert one.low is not None and other.low is not None and other.low < one.low, name
-    words = repeatability([["x", None]] * 3, scale="nominal", level=0.9)
-    assert {one.level for one in words.values()} == {0.9}

@@ -93,21 +93,3 @@ def test_the_p_of_a_slice_by_hand(power: float) -> None:
     df = min(59.0, 4 + 6 / lacking) if lacking > 0 else 59.0
     assert found and found.p_value == pytest.approx(2 * t(df).cdf(norm.ppf(tail)), rel=1e-6)
     assert found.rest == pytest.approx(errors[~inside].mean())
-
-
-@pytest.mark.parametrize("size", [2, 3])
-def test_whole_questions_in_a_slice_count_as_their_means(size: int) -> None:
-    rng = np.random.default_rng(6)
-    means = rng.gamma(1.0, size=(50, 1))
-    errors = (means * rng.random((50, size))).ravel()
-    inside, groups = np.arange(50) < 15, np.repeat(np.arange(50), size)
-    (every,) = slices(errors, [np.repeat(inside, size)], groups, high=99.0)
-    (alone,) = slices(errors.reshape(50, size).mean(axis=1), [inside], np.arange(50), high=99.0)
-    assert every and alone and every.p_value == pytest.approx(alone.p_value)
-
-
-def test_ten_questions_within_and_ten_without_are_a_slice() -> None:
-    errors = np.arange(20) % 3 == 0
-    ten, eleven = np.arange(20) < 10, np.arange(20) < 11
-    found = slices(errors.astype(float), [ten, eleven], np.arange(20))
-    assert found[0] is not None and found[1] is None

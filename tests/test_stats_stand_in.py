@@ -132,18 +132,6 @@ def test_a_person_who_needs_no_map_is_not_held_to_one() -> None:
     assert found.difference == pytest.approx(found.judge - found.person) and found.at_worst < found.difference
 
 
-def test_scales_with_an_order_and_words() -> None:
-    rng = np.random.default_rng(0)
-    said = {item: float(rng.integers(0, 5)) for item in ITEMS}
-    near = {item: min(4.0, label + float(rng.random() < 0.2)) for item, label in said.items()}
-    graded = held({"ann": said, "bob": near}, {item: 25.0 * y for item, y in said.items()}, scale="ordinal:0:4",
-                  judge_scale="percentage")  # fmt: skip
-    assert graded.metric == "macro_agreement" and graded.raters["ann"].difference == pytest.approx(0.0)
-    words = [{item: "abc"[int(label) % 3] for item, label in row.items()} for row in (said, near)]
-    nominal = held({"ann": words[0], "bob": words[1]}, words[0], scale="nominal")
-    assert (nominal.metric, nominal.raters["ann"].difference) == ("accuracy", 0.0)
-
-
 def test_a_judge_that_is_worse_by_the_margin_is_seldom_said_to_stand_in() -> None:
     """120 questions, people right on 90%, a judge 10 points worse on a margin of 10: 5% of 60 samples, and
     noise."""

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from judgecal.stats import compare_paired
 from judgecal.stats.means import Stratum, driven_in_words, stratum_that_drives
-
-
-def test_more_items_narrow_the_interval_by_a_quarter() -> None:
-    one = Stratum("fail", 20, 120, 0.9)
-    assert one.more == 19
-    left = 0.9 * 20 / (20 + 19) + 0.1
-    assert np.sqrt(left) == pytest.approx(0.75, abs=0.005)
-    assert Stratum("fail", 20, 120, 0.4).more is None  # without any error of its own, sqrt(0.6) is left
-    assert Stratum("fail", 7, 113, 0.9).more == 3  # at ten a decision can be taken
-
-
-def test_the_small_stratum_drives() -> None:
-    small, large = Stratum("fail", 12, 113, 0.8), Stratum("pass", 101, 113, 0.2)
-    assert stratum_that_drives([small, large]) is small
-    assert stratum_that_drives([Stratum("fail", 12, 113, 0.6), Stratum("pass", 101, 113, 0.4)]) is None
-    # More items of the large one would hardly help.
-    assert stratum_that_drives([Stratum("fail", 12, 113, 0.2), Stratum("pass", 101, 113, 0.8)]) is None
-    assert stratum_that_drives([]) is None
 
 
 def test_one_sentence_a_stratum() -> None:
@@ -52,16 +33,3 @@ def test_the_parts_of_the_variance() -> None:
     assert (fails.share, passes.share) == pytest.approx((107 / 118, 11 / 118))
     alike = compare_paired(gold, gold, gold, scale="binary").strata
     assert all(one.share is None for one in alike) and stratum_that_drives(alike) is None
-
-
-def test_names_of_strata() -> None:
-    thirds = [10.0, 50.0, 90.0] * 5
-    named = compare_paired(thirds, thirds, [50.0] * 15, scale="percentage").strata
-    assert [one.name for one in named] == ["low third", "middle third", "high third"]
-    assert [one.name for one in compare_paired([1, 0] * 6, [1] * 12, [0] * 12, scale="binary").strata] == [
-        "fail",
-        "pass",
-    ]
-    on_percentages = compare_paired([1, 0] * 6, [80] * 12, [0] * 12, scale="binary", a_scale="percentage")
-    assert [one.name for one in on_percentages.strata] == ["fail", "pass"]
-    assert compare_paired([1, 0] * 6, [1] * 12, [0] * 12, scale="binary", metric="accuracy").strata == ()

@@ -72,15 +72,6 @@ def test_equal_weights_change_nothing() -> None:
     assert bounds[0].upper == pytest.approx(bounds[1].upper)
 
 
-def test_what_cannot_be_weighted_says_so() -> None:
-    gold, a, b, times = sample()
-    found = agreement(gold, a, scale="binary", weights=np.array(times) / np.mean(times))
-    for metric in ("kappa", "mcc", "auc", "krippendorff_alpha", "skill"):
-        assert found[metric].value is None and "unequal probabilities" in str(found[metric].reason)
-    refused = compare(gold, a, b, scale="binary", metric="kappa", weights=np.array(times, dtype=float))
-    assert refused.decision == "cannot tell" and "unequal probabilities" in refused.why
-
-
 def test_the_map_is_fitted_on_what_items_stand_for() -> None:
     """Verdicts of 20 and 80 of which the drawn items say the reverse of what most items do."""
     gold = [0.0, 100.0] * 20 + [100.0, 0.0] * 30
