@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.scale import Scale
 from judgecal.stats import Calibration, agreement, compare, cross_fit, fit_calibration
 from judgecal.stats.calibration import DecidingVerdicts, best_cuts, smoothed
 from tests.support.two_judges import labels
