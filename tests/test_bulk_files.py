@@ -19,7 +19,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 from judgecal.bulk import ray_engine
 from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.production.suite import SuiteColumn
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object

@@ -18,8 +18,7 @@ from judgecal.engine.cache import cache_folder
 from judgecal.engine.calls import ParsedReply
 from judgecal.engine.transport.chances import tokens_in
 from judgecal.errors import InputError
-from judgecal.judges import PromptJudge
-from judgecal.judges.prompt import NO_MASS, NO_TOKEN, NO_TOKENS
+from judgecal.judges.prompt import NO_MASS, NO_TOKEN, NO_TOKENS, PromptJudge
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.models.embedded import weighed_reply
 from judgecal.records import Item

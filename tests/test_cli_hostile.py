@@ -18,7 +18,7 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.workspace import Workspace, init_workspace
 from tests.support.command import ROOT, Ran
 from tests.support.gold import made_gold, made_items

@@ -16,7 +16,7 @@ import pytest
 
 import judgecal as api
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.production.rate import NextLabels
 from judgecal.records import Estimate
 from judgecal.selection.lock import LockedGold, load_lock, write_lock

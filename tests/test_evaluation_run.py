@@ -15,7 +15,7 @@ from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.rag.evaluation.config import read_evaluate_config
 from judgecal.rag.evaluation.result import NAMES, StateFiles
 from judgecal.rag.evaluation.run import EvaluateRun

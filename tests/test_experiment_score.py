@@ -16,7 +16,7 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lis
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
 from judgecal.experiment.trials import RunOptions, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Estimate, Failure, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.workspace import Workspace

@@ -12,8 +12,10 @@ from judgecal.engine.log import Journal
 from judgecal.engine.run import Progress
 from judgecal.errors import InputError
 from judgecal.experiment.trials import RunOptions, plan_calls, require_keys, run_trials, stored_rows
-from judgecal.judges import PromptJudge, item_inputs, judge_named
+from judgecal.judges import judge_named
 from judgecal.judges.chat import neutralised
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.protocol import item_inputs
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement
 

@@ -21,7 +21,7 @@ from judgecal.goldset import (
     load_gold,
     write_sheets,
 )
-from judgecal.judges import lacking_inputs
+from judgecal.judges.protocol import lacking_inputs
 from judgecal.records import Context, Turn
 from judgecal.tables.columns import OF_IMPORTS, read_columns, write_columns
 from judgecal.workspace import Workspace

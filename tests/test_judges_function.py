@@ -16,7 +16,8 @@ import pytest
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.trials import RunOptions, plan_calls, run_trials
-from judgecal.judges import JudgeName, item_inputs, judge_named, units_of
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import JudgeName, item_inputs, units_of
 from judgecal.records import Context, Item, Judgement, Turn
 from judgecal.workspace import Workspace, find_workspace
 from tests.support.hostile_code import CLASSES, WHATS

@@ -11,7 +11,10 @@ import dspy
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.judges import JudgeAdapter, JudgeName, PromptJudge, load_program, read_reply, save_program
+from judgecal.judges.chat import JudgeAdapter
+from judgecal.judges.prompt import PromptJudge, load_program, save_program
+from judgecal.judges.protocol import JudgeName
+from judgecal.judges.reply import read_reply
 from judgecal.records import Item
 from judgecal.signatures import LoadedSignature, load_signature
 from judgecal.workspace import Workspace, find_workspace

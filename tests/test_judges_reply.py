@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from judgecal.engine.calls import read_guarded
-from judgecal.judges import read_reply
 from judgecal.judges.chat import neutralised
+from judgecal.judges.reply import read_reply
 from judgecal.signatures import load_signature
 
 SIGNATURE = load_signature(Path(__file__).resolve().parent.parent / "signatures" / "correctness_v3.py")

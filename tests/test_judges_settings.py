@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from judgecal.errors import InputError
-from judgecal.judges import JudgeName, PythonJudge, judge_named
-from judgecal.judges.function import load_function
+from judgecal.judges import judge_named
+from judgecal.judges.function import PythonJudge, load_function
+from judgecal.judges.protocol import JudgeName
 from judgecal.records import Item
 from judgecal.workspace import Workspace, find_workspace
 

@@ -18,7 +18,9 @@ from judgecal.experiment.judgements import judged_by, of_calls
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import RunOptions, run_trials
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import JudgeName, PromptJudge, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import optimize
 from judgecal.records import Failure, Judgement
 from judgecal.workspace import Workspace

@@ -14,7 +14,7 @@ import pytest
 import judgecal as package
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.selection.lock import load_lock
 from judgecal.workspace import find_workspace
 from tests.support.locks import lock_file

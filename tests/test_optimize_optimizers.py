@@ -12,7 +12,7 @@ import dspy
 import pytest
 
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import load_program
+from judgecal.judges.prompt import load_program
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run, journal, one_object, tree

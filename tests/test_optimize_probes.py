@@ -14,7 +14,7 @@ from judgecal import load_gold
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import read_verdicts
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes

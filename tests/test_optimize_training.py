@@ -13,7 +13,8 @@ from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.engine.budget import Budget
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import PromptJudge, item_inputs
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.protocol import item_inputs
 from judgecal.models import ModelSpec
 from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
 from judgecal.optimize.optimizers import candidates

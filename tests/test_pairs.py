@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from judgecal.experiment.judgements import whole_items
-from judgecal.judges import judge_named, units_of
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import units_of
 from judgecal.records import Failure, Item, Judgement, Pair
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace

@@ -16,7 +16,7 @@ import judgecal
 import judgecal as judgecal_names
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.models.embedded.engine import EmbeddedEngine
 from judgecal.selection.lock import LockedJudge
 from judgecal.signatures import load_signature

@@ -18,7 +18,7 @@ import pytest
 
 from judgecal.engine.log import Journal
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Estimate, Judgement
 from judgecal.selection.lock import LockedModel, load_lock, write_lock
 from judgecal.workspace import find_workspace

@@ -12,7 +12,8 @@ import pytest
 
 from judgecal.exchange.mosaic_rows import read_record
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.prompt import PromptJudge
 from judgecal.stats import Calibration
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object

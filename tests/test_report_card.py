@@ -11,7 +11,7 @@ import pytest
 
 import judgecal as package
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.report.card import LockCard, badge, card_document, card_of
 from judgecal.report.html import Report
 from judgecal.workspace import find_workspace

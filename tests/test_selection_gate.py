@@ -20,7 +20,7 @@ from judgecal.engine.log import Journal
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment.trials import RunOptions
 from judgecal.experiment.trials import run_trials as run_trials_of_judges
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Failure, Item, Judgement
 from judgecal.scale import Scale
 from judgecal.selection.gate import Passes, plan_gate

@@ -16,7 +16,8 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge, judge_named, save_program
+from judgecal.judges import judge_named
+from judgecal.judges.prompt import PromptJudge, save_program
 from judgecal.records import digest
 from judgecal.selection.lock import LockedJudge, load_lock, reply_fingerprint, write_lock
 from judgecal.workspace import Workspace

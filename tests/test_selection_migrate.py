@@ -14,7 +14,7 @@ import pytest
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.in_python import score
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import calibrate

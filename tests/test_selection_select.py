@@ -15,7 +15,7 @@ import pytest
 from judgecal.cli import run
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Failure, Judgement
 from judgecal.selection.confirm import whole_calls
 from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, choose

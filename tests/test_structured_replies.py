@@ -20,8 +20,9 @@ from judgecal.engine.calls import Call, ParsedReply, ReplySchema
 from judgecal.engine.run import run_calls
 from judgecal.engine.transport import open_transport
 from judgecal.errors import InputError
-from judgecal.judges import PromptJudge, read_reply
 from judgecal.judges.chat import reply_schema
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.reply import read_reply
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.optimize.compiling import OptimiserAdapter
 from judgecal.optimize.program_calls import ProgramCalls, program_lm

@@ -12,8 +12,8 @@ import pytest
 
 import judgecal
 from judgecal.errors import InputError
-from judgecal.judges import PromptJudge
 from judgecal.judges.chat import TextAdapter
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Item
 from judgecal.selection.lock import LockedJudge
 from judgecal.signatures import load_signature

@@ -220,7 +220,8 @@ def optimize(
         raise unknown_name("optimizer", optimizer, list(OPTIMIZER_NAMES))
     options = call.options(repeats=repeats)
     from judgecal.goldset import load_gold
-    from judgecal.judges import JudgeName, PromptJudge
+    from judgecal.judges.prompt import PromptJudge
+    from judgecal.judges.protocol import JudgeName
     from judgecal.models import load_catalogue
     from judgecal.optimize import OptimizeRun, resolve_optimizer
 

@@ -15,7 +15,7 @@ from judgecal.errors import InputError, notice
 
 if TYPE_CHECKING:
     from judgecal.experiment.table_rows import TableRows
-    from judgecal.judges import Judge
+    from judgecal.judges.protocol import Judge
     from judgecal.selection.decision import Caps
     from judgecal.workspace import Workspace
 

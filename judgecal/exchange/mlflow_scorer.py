@@ -18,7 +18,7 @@ from judgecal.errors import InputError, not_installed
 from judgecal.exchange.mosaic_rows import read_record
 from judgecal.experiment.judgements import whole_items
 from judgecal.experiment.trials import RunOptions, run_trials
-from judgecal.judges import JudgeName
+from judgecal.judges.protocol import JudgeName
 from judgecal.records import ITEM_UNIT
 from judgecal.selection.lock import load_lock
 from judgecal.selection.pass_rates import PassRule

@@ -17,8 +17,8 @@ from judgecal.errors import InputError
 from judgecal.exchange.files import nested
 from judgecal.exchange.texts import answer_of, contexts_of, field_of, object_of, objects, request_of, text_of
 from judgecal.experiment.table_rows import UNREADABLE, ReadRow
-from judgecal.judges import ITEM_INPUTS
 from judgecal.records import Context, Item, Turn
+from judgecal.signatures import ITEM_INPUTS
 from judgecal.tables import Row, Table
 
 _EXPECTATIONS = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context")

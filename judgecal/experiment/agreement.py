@@ -19,7 +19,7 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts, drawin
 from judgecal.experiment.folder import Experiment
 from judgecal.experiment.judgements import VerdictRows, stored_notes, values_of
 from judgecal.goldset import GoldSet
-from judgecal.judges import JudgeName
+from judgecal.judges.protocol import JudgeName
 from judgecal.records import ORDERS, PAIR_UNIT, TIE, Estimate, Item, Judgement, Result
 from judgecal.scale import PREFERENCE, Scale, common_scale
 from judgecal.stats import best_constant

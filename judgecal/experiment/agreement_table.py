@@ -14,7 +14,7 @@ import numpy.typing as npt
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import item_scale, values_of, whole_items
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeKind
+from judgecal.judges.protocol import Judge, JudgeKind
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import Label, Scale
 from judgecal.stats import Calibration, agreement, cross_fitted_probabilities, fit_calibration

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
-from judgecal.judges import Judge
+from judgecal.judges.protocol import Judge
 from judgecal.records import Result, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
@@ -215,7 +215,7 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
     for judge in judges:
         messages = None
         if judge.kind == "prompt":
-            from judgecal.judges import PromptJudge  # which loads DSPy
+            from judgecal.judges.prompt import PromptJudge  # which loads DSPy
 
             messages = judge.as_sent() if isinstance(judge, PromptJudge) else None
         trained = tuple(sorted(judge.trained_on))

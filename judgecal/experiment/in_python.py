@@ -15,7 +15,9 @@ from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.score import asked_items, check_judge
 from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
 from judgecal.goldset import GoldSet
-from judgecal.judges import GivenFunction, Judge, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.function import GivenFunction
+from judgecal.judges.protocol import Judge
 from judgecal.records import PAIR_UNIT, Judgement, Result
 from judgecal.scale import Label, Scale
 from judgecal.stats import Agreement, cross_fit, leading_metric, metric_facts

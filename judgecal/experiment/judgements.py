@@ -30,7 +30,7 @@ from judgecal.goldset import GoldSet
 from judgecal.goldset.card import card_text, read_card
 from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.wording import grouped
-from judgecal.judges import Judge, single_calls
+from judgecal.judges.protocol import Judge, single_calls
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Rating
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK

@@ -19,7 +19,7 @@ from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import VerdictRows, refuse_unfit, values_of
 from judgecal.goldset import GoldSet, Imported, Splits, import_gold
 from judgecal.goldset.labels import judged_twice, label_text, read_verdict, verdict_scale
-from judgecal.judges import RecordedJudge
+from judgecal.judges.protocol import RecordedJudge
 from judgecal.records import ErrorKind
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Table, read_table

@@ -29,7 +29,7 @@ from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import DrawStratum, allocate, draw
 from judgecal.goldset.load import read_items
 from judgecal.goldset.write import item_row, name_problems
-from judgecal.judges import Judge
+from judgecal.judges.protocol import Judge
 from judgecal.records import Estimate, Item, Judgement, digest
 from judgecal.scale import Label, Scale
 from judgecal.stats.calibration import Calibration

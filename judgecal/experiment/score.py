@@ -47,7 +47,8 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import Columns, GoldSet, split_notes
-from judgecal.judges import Judge, JudgeName, judge_named, single_calls
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge, JudgeName, single_calls
 from judgecal.models import EMBEDDED
 from judgecal.records import Estimate, Item, Judgement
 from judgecal.scale import common_scale

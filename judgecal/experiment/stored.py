@@ -32,7 +32,7 @@ from judgecal.experiment.people import tied_items
 from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
 from judgecal.goldset import load_gold
-from judgecal.judges import JudgeKind, JudgeName, single_calls
+from judgecal.judges.protocol import JudgeKind, JudgeName, single_calls
 from judgecal.records import Judgement, Result
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, shown

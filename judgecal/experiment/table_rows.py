@@ -11,9 +11,9 @@ from typing import Protocol
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import of_calls, whole_item
-from judgecal.judges import ITEM_INPUTS, Judge, lacking_inputs, single_calls, units_of
+from judgecal.judges.protocol import Judge, lacking_inputs, single_calls, units_of
 from judgecal.records import Item, Judgement, Key, digest
-from judgecal.signatures import ANSWER_A, ANSWER_B
+from judgecal.signatures import ANSWER_A, ANSWER_B, ITEM_INPUTS
 from judgecal.tables import Columns, Row, Table
 from judgecal.tables.columns import PAIR
 from judgecal.workspace import Workspace

@@ -19,7 +19,7 @@ from judgecal.engine.run import Progress, run_calls, take_verdicts
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import VerdictRows, of_calls, read_verdicts
-from judgecal.judges import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
+from judgecal.judges.protocol import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 

@@ -5,54 +5,18 @@ What needs DSPy is loaded when it is first asked for: to read an experiment back
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from judgecal.errors import InputError
 from judgecal.judges.function import FunctionJudge, GivenFunction, LocalJudge, PythonJudge, is_program
-from judgecal.judges.protocol import (
-    Caller,
-    Decider,
-    Judge,
-    JudgeKind,
-    JudgeName,
-    RecordedJudge,
-    Respondent,
-    calls_a_model,
-    decides_itself,
-    item_inputs,
-    lacking_inputs,
-    single_calls,
-    units_of,
-)
-from judgecal.judges.reply import read_reply, reply_fields
+from judgecal.judges.protocol import JudgeName
 from judgecal.scale import Scale
-from judgecal.signatures import ITEM_INPUTS
 from judgecal.workspace import Workspace, find_workspace
 
 if TYPE_CHECKING:
     from judgecal.goldset import GoldSet
-    from judgecal.judges.chat import JudgeAdapter
-    from judgecal.judges.prompt import ProgramFile, PromptJudge, load_program, program_of, save_program
-
-_PROMPT = ("ProgramFile", "PromptJudge", "load_program", "program_of", "save_program")
-
-__all__ = [
-    "ITEM_INPUTS", "Caller", "Decider", "FunctionJudge", "GivenFunction", "Judge", "JudgeAdapter",
-    "JudgeKind", "JudgeName", "LocalJudge", "ProgramFile", "PromptJudge", "PythonJudge", "RecordedJudge",
-    "Respondent", "calls_a_model", "decides_itself", "item_inputs", "judge_named",
-    "lacking_inputs", "load_program", "program_of", "read_reply", "reply_fields",
-    "save_program", "single_calls", "units_of",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> Any:
-    if name != "JudgeAdapter" and name not in _PROMPT:
-        raise AttributeError(f"module 'judgecal.judges' has no attribute {name!r}")
-    module = "judgecal.judges.prompt" if name in _PROMPT else "judgecal.judges.chat"
-    globals()[name] = value = getattr(importlib.import_module(module), name)
-    return value
+    from judgecal.judges.prompt import PromptJudge
 
 
 def judge_named(

@@ -18,8 +18,9 @@ from judgecal.engine.calls import read_guarded
 from judgecal.engine.run import Progress
 from judgecal.errors import InputError, Stopped, error_text
 from judgecal.experiment.trials import say_remarks
-from judgecal.judges import JudgeAdapter, PromptJudge, read_reply
-from judgecal.judges.chat import neutralised, typed_verdict
+from judgecal.judges.chat import JudgeAdapter, neutralised, typed_verdict
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.reply import read_reply
 from judgecal.optimize.program_calls import CALL_LOG, ProgramCalls, program_lm, schema_now, width
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.optimize.training import Training

@@ -13,9 +13,11 @@ import dspy
 
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
-from judgecal.judges import FunctionJudge, GivenFunction, Judge, PromptJudge
 from judgecal.judges.chat import typed_verdict
+from judgecal.judges.function import FunctionJudge, GivenFunction
 from judgecal.judges.module import OWN_FORWARDS, as_function, own_signature, program_judge, verdict_of
+from judgecal.judges.prompt import PromptJudge
+from judgecal.judges.protocol import Judge
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.records import digest
 from judgecal.scale import Scale

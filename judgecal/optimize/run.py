@@ -45,7 +45,9 @@ from judgecal.experiment.trials import (
 )
 from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
-from judgecal.judges import Judge, JudgeName, PromptJudge, judge_named, save_program, units_of
+from judgecal.judges import judge_named
+from judgecal.judges.prompt import PromptJudge, save_program
+from judgecal.judges.protocol import Judge, JudgeName, units_of
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.optimize.compiling import compiling
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer

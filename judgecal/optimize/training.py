@@ -25,15 +25,15 @@ from judgecal.engine.budget import Budget
 from judgecal.errors import InputError, visible_line
 from judgecal.experiment.score import asked_items
 from judgecal.goldset import GoldSet
-from judgecal.judges import ITEM_INPUTS, item_inputs, lacking_inputs
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.module import only_predictor
+from judgecal.judges.protocol import item_inputs, lacking_inputs
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
 from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.records import Item
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.signatures import LoadedSignature, load_signature, loaded_class, signature_on
+from judgecal.signatures import ITEM_INPUTS, LoadedSignature, load_signature, loaded_class, signature_on
 
 ITEM_ID = "dspy_judgecal_item_id"
 """Key under which an example carries its item's id.

@@ -36,7 +36,8 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge
 from judgecal.probes.family import FamilyProbes, make_probes
 from judgecal.probes.result import (
     Footing,

@@ -14,7 +14,8 @@ from judgecal.errors import InputError, refuse
 from judgecal.experiment.judgements import item_scale, whole_item
 from judgecal.experiment.table_rows import JudgedItems, ReadRow, judgement_of
 from judgecal.experiment.trials import Due, RunOptions
-from judgecal.judges import Judge, JudgeName, decides_itself, judge_named, units_of
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge, JudgeName, decides_itself, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge
 from judgecal.records import Judgement
 from judgecal.scale import Label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from judgecal.goldset.labels import label_text
-from judgecal.judges import JudgeName
+from judgecal.judges.protocol import JudgeName
 from judgecal.optimize.result import (
     BETTER,
     CANNOT_TELL,

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import replace
 
-from judgecal.judges import JudgeName
+from judgecal.judges.protocol import JudgeName
 from judgecal.probes.family import Kind
 from judgecal.probes.result import (
     FamilyResult,

@@ -16,7 +16,7 @@ from judgecal.experiment.judgements import item_scale
 from judgecal.experiment.looks import Look
 from judgecal.experiment.people import tied_items
 from judgecal.experiment.trials import RunOptions, open_journal, run_trials
-from judgecal.judges import Judge
+from judgecal.judges.protocol import Judge
 from judgecal.probes.result import Footing, locked_probes, stored_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Judgement
 from judgecal.scale import Label

@@ -32,7 +32,7 @@ from judgecal.experiment.verdicts import (
     parted_items,
 )
 from judgecal.goldset import JUDGEMENTS
-from judgecal.judges import JudgeName
+from judgecal.judges.protocol import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.probes.result import KeptProbes, stored_probes
 from judgecal.probes.rules import families_named

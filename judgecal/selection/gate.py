@@ -32,7 +32,7 @@ from judgecal.experiment.trials import (
     stored_rows,
 )
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import Judge
+from judgecal.judges.protocol import Judge
 from judgecal.probes.family import Probe
 from judgecal.probes.result import Footing, ProbesNow, ProbeVerdicts, probes_now, remake_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result

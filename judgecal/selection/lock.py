@@ -30,7 +30,10 @@ from judgecal._version import __version__
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.errors import InputError, notice
 from judgecal.goldset import GoldSet
-from judgecal.judges import Judge, JudgeName, PromptJudge, PythonJudge, judge_named, program_of
+from judgecal.judges import judge_named
+from judgecal.judges.function import PythonJudge
+from judgecal.judges.prompt import PromptJudge, program_of
+from judgecal.judges.protocol import Judge, JudgeName
 from judgecal.models import ModelSpec, load_catalogue
 from judgecal.probes.result import LockedProbes
 from judgecal.records import Estimate, Judgement, as_plain, digest

@@ -42,7 +42,8 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import GoldSet, load_gold, split_notes
-from judgecal.judges import Judge, JudgeName, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge, JudgeName
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Judgement, Result, as_plain
 from judgecal.scale import Label, Scale
 from judgecal.selection.confirm import NOISE_CALLS, Confirmed, calibrate, lock_judge, shown_above_floor

@@ -34,7 +34,8 @@ from judgecal.experiment.trials import (
     stored_rows,
     together,
 )
-from judgecal.judges import Judge, judge_named, single_calls
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge, single_calls
 from judgecal.records import Item, Judgement
 from judgecal.selection.confirm import (
     NOISE_CALLS,

@@ -17,7 +17,7 @@ from judgecal.experiment.score import asked_items, gold_config, run_line, summar
 from judgecal.experiment.stored import Unread, unread_of
 from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import split_notes
-from judgecal.judges import JudgeKind
+from judgecal.judges.protocol import JudgeKind
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.selection.confirm import Confirmed, Upheld
 from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, Recommendation, in_words, open_items

@@ -107,7 +107,7 @@ def ours(args: argparse.Namespace) -> Run:
     from judgecal.experiment.score import asked_items
     from judgecal.experiment.trials import RunOptions, open_journal, run_trials
     from judgecal.goldset import load_gold
-    from judgecal.judges import PromptJudge
+    from judgecal.judges.prompt import PromptJudge
     from judgecal.workspace import find_workspace
 
     folder = Path(args.folder or tempfile.mkdtemp())
@@ -135,7 +135,7 @@ def resume(args: argparse.Namespace) -> Run:
     from judgecal.experiment.score import asked_items
     from judgecal.experiment.trials import RunOptions, open_journal, run_trials
     from judgecal.goldset import load_gold
-    from judgecal.judges import PromptJudge
+    from judgecal.judges.prompt import PromptJudge
     from judgecal.workspace import find_workspace
 
     folder = Path(args.folder)

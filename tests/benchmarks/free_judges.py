@@ -27,8 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judgecal.goldset.wording import sentences
-from judgecal.judges import PromptJudge, judge_named
+from judgecal.judges import judge_named
 from judgecal.judges.local._words import runs
+from judgecal.judges.prompt import PromptJudge
 from judgecal.models.embedded import text as embedded_text
 from judgecal.models.embedded import weighed_reply
 from judgecal.records import Context, Item, Pair

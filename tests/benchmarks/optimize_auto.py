@@ -180,7 +180,7 @@ def ours(method: str, root: Path, seed: int, served: Served) -> Outcome:
     """One run of `judgecal optimize`."""
     from judgecal.experiment.trials import RunOptions
     from judgecal.goldset import load_gold
-    from judgecal.judges import PromptJudge
+    from judgecal.judges.prompt import PromptJudge
     from judgecal.optimize import OptimizeRun
     from judgecal.workspace import find_workspace
 

@@ -13,7 +13,7 @@ import pytest
 
 from judgecal.experiment.in_python import score
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Estimate, Item, digest
 from judgecal.selection.lock import (
     Lock,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.workspace import find_workspace
 from tests.support import tables
 from tests.support.locks import lock_file

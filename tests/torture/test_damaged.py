@@ -14,7 +14,7 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.workspace import find_workspace, init_workspace
 from tests.support.command import Ran
 from tests.support.locks import a_lock

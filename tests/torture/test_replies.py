@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.judges import PromptJudge
+from judgecal.judges.prompt import PromptJudge
 from judgecal.records import RETRIED_ON_RESUME
 from judgecal.workspace import Workspace
 from tests.benchmarks.stub import MODEL_ID, Answer, Served, http, running

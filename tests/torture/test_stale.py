@@ -147,7 +147,7 @@ class State:
 
     def write_program(self) -> None:
         """A compiled program whose one demo has a mark, as `optimize` would leave it."""
-        from judgecal.judges import save_program
+        from judgecal.judges.prompt import save_program
         from judgecal.signatures import load_signature
         from judgecal.workspace import find_workspace
 

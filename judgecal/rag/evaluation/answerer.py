@@ -9,9 +9,9 @@ from typing import Any
 
 from judgecal.engine.calls import Message, ParsedReply
 from judgecal.errors import InputError, refuse
-from judgecal.judges import JudgeAdapter, JudgeName, item_inputs, reply_fields
-from judgecal.judges.chat import reply_schema
-from judgecal.judges.reply import after_thoughts
+from judgecal.judges.chat import JudgeAdapter, reply_schema
+from judgecal.judges.protocol import JudgeName, item_inputs
+from judgecal.judges.reply import after_thoughts, reply_fields
 from judgecal.models import load_catalogue
 from judgecal.models.embedded import VERSION
 from judgecal.records import ITEM_UNIT, Failure, Item, digest

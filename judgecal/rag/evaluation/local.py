@@ -35,7 +35,8 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import GoldDocument
-from judgecal.judges import JudgeName, Respondent, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import JudgeName, Respondent
 from judgecal.models import ModelSpec, for_task, load_catalogue
 from judgecal.models.catalogue import Task
 from judgecal.rag.evaluation.answerer import Answerer

@@ -38,7 +38,8 @@ from judgecal.experiment.trials import (
 from judgecal.goldset import Card, GoldDocument, GoldSet, load_gold, write_gold
 from judgecal.goldset.wording import plain_text
 from judgecal.goldset.write import name_problems
-from judgecal.judges import Judge, Respondent, judge_named
+from judgecal.judges import judge_named
+from judgecal.judges.protocol import Judge, Respondent
 from judgecal.rag.evaluation.answerer import Writer
 from judgecal.rag.questions import Collection
 from judgecal.rag.retrieval.indexes import Bm25Index, Chunk, ChunkOptions, chunks_of

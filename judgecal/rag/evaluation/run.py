@@ -34,7 +34,7 @@ from judgecal.experiment.trials import (
     together,
 )
 from judgecal.goldset import item_row, read_items
-from judgecal.judges import Respondent, lacking_inputs
+from judgecal.judges.protocol import Respondent, lacking_inputs
 from judgecal.judges.suite import Suite, SuiteJudge, load_suite
 from judgecal.production.suite import LeftOut, LoadedJudge, SuiteColumn, load_columns, survey
 from judgecal.rag.evaluation.comparisons import (
