@@ -143,7 +143,6 @@ def test_the_folder_is_the_one_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert cache_folder() == tmp_path / "mine"
     monkeypatch.delenv("JUDGECAL_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    monkeypatch.setattr("sys.platform", "linux")
     assert cache_folder() == tmp_path / "xdg" / "judgecal"
 
 

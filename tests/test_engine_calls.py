@@ -312,8 +312,6 @@ from tests.support.calls import some_calls, stub_model
 answered = 0
 
 class Transport:
-    keeps_time = True
-
     async def send(self, messages, *, repeat, schema):
         global answered
         await asyncio.sleep(0.01)

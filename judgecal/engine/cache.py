@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,15 +36,8 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT 
 
 def cache_folder() -> Path:
     """Return the path of the stored replies: JUDGECAL_CACHE_DIR, else a folder in the user's cache."""
-    if named := os.environ.get("JUDGECAL_CACHE_DIR"):
-        return Path(named)
-    if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "judgecal"
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return Path(os.environ.get("JUDGECAL_CACHE_DIR") or base / "judgecal")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,16 @@ the bill unseen (a timeout, a lost connection) is booked at its worst case on th
 and not on the result.
 
 Whether a model's server takes a schema of the reply is asked once in a process. With `structured = "auto"`
-the first call of a model goes out with the schema, and those behind it wait for its answer, a second at most.
-A server that refuses it is asked again without one, within the same call: any 400 or 422 counts while no
-reply to a schema has come, and so does another error that names the parameter. It is taken for a refusal only
-where the reply without a schema comes, so that a faulty text turns nothing off.
+the first call goes out with the schema, and those behind it wait for its answer, a second at most. A server
+that refuses it is asked again without one, within the same call: any 400 or 422 counts while no reply to the
+schema has come, and so does another error that names the parameter. It is taken for a refusal only where the
+reply without a schema comes, so that a faulty text turns nothing off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import re
 from collections.abc import Callable, Sequence
@@ -28,7 +29,15 @@ from judgecal.engine.transport.redaction import redacted, redacted_reply, secret
 from judgecal.models import ModelSpec
 from judgecal.records import Failure
 
-_PATIENCE_S = 5.0  # beyond the model's timeout, for a transport whose own clock has failed
+_FIRST_REPLY_S = 1.0  # a refusal comes before a word is written; who has not refused by then is writing
+_PARAMETER = re.compile(
+    r"response.?(format|schema|mime.?type|json)|json.?(schema|object)"
+    r"|output.?(config|format)|structured output",
+    re.IGNORECASE,
+)
+
+takes_schema: dict[tuple[str, ...], bool] = {}
+"""Whether servers have taken a schema in this process, by model (id, address, way) and the schema's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class CallRunner:
         self._secrets = () if spec.embedded else secrets_of(spec)
         self._sent_secrets = () if spec.embedded else sent_secrets(spec)
         self._rng = random.Random(policy.seed)
-        self._forms: ReplyForms | None = None
+        self._first_replies: dict[tuple[str, ...], asyncio.Event] = {}  # to a schema that is new
         self._flights: dict[str, asyncio.Future[Reply | None]] = {}
         self._loop = asyncio.get_running_loop()
 
@@ -152,14 +161,17 @@ class CallRunner:
 
     async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
         """Attempts until one ends the call; one whose schema is refused is followed by the next at once."""
-        asking: SchemaAttempts | None = None
-        if schema is not None:
-            self._forms = self._forms or ReplyForms(self._spec)
-            asking = await self._forms.asking(schema)
+        spec, sent, key, first = self._spec, schema, tuple[str, ...](), None
+        if schema is not None and spec.structured == "auto":
+            key = (spec.id, spec.address, spec.way, schema.key)
+            if key not in takes_schema and key not in self._first_replies:
+                first = self._first_replies[key] = asyncio.Event()
+            elif key not in takes_schema:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._first_replies[key].wait(), _FIRST_REPLY_S)
+            sent = schema if takes_schema.get(key, True) else None
         result = CallResult()
-        sent = asking.schema if asking else None
-        limited = self._gate.budget.limit_usd is not None
-        worst = worst_cost_usd(self._spec, messages, sent) if limited else 0.0
+        worst = 0.0 if self._gate.budget.limit_usd is None else worst_cost_usd(spec, messages, sent)
         try:
             while True:
                 began = await self._slots.take(first=not result.attempts)
@@ -167,16 +179,20 @@ class CallRunner:
                     wait = await self._attempt(messages, repeat, sent, result, worst=worst, began=began)
                 finally:
                     self._slots.give_back()
-                if asking and asking.again(result.reply, result.failure):
-                    sent = asking.schema
-                elif wait is None:
+                if key and result.reply is not None:
+                    takes_schema[key] = sent is not None or takes_schema.get(key, False)
+                elif key and sent and key not in takes_schema and _may_refuse_schema(result.failure):
+                    sent = None
+                    continue
+                if first is not None:
+                    first.set()
+                if wait is None:
                     return result
-                else:
-                    with self._slots.parked():
-                        await asyncio.sleep(wait)
+                with self._slots.parked():
+                    await asyncio.sleep(wait)
         finally:
-            if asking:
-                asking.end()
+            if first is not None:
+                first.set()
 
     async def _attempt(
         self,
@@ -199,15 +215,7 @@ class CallRunner:
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            if self.transport.keeps_time:
-                answer = await self.transport.send(messages, repeat=repeat, schema=schema)
-            else:
-                try:
-                    async with asyncio.timeout(self._spec.timeout + _PATIENCE_S):
-                        answer = await self.transport.send(messages, repeat=repeat, schema=schema)
-                except TimeoutError:
-                    message = f"no reply within {self._spec.timeout:g} s"
-                    raise CallFailed("timeout", message, retry=True) from None
+            answer = await self.transport.send(messages, repeat=repeat, schema=schema)
             answer = clean_reply(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
             reply, bill = with_bill(self._spec, messages, answer)
             took = self._loop.time() - start
@@ -227,87 +235,9 @@ class CallRunner:
         return None
 
 
-_FIRST_REPLY_S = 1.0  # a refusal comes before a word is written; who has not refused by then is writing
-_PARAMETER = re.compile(
-    r"response.?(format|schema|mime.?type|json)|json.?(schema|object)"
-    r"|output.?(config|format)|structured output",
-    re.IGNORECASE,
-)
-
-takes_schema: dict[tuple[str, str, str], bool] = {}
-"""What servers of models (id, address, way) have answered in this process: optimisers begin many runs."""
-
-
-class ReplyForms:
-    """What is known of one model's server in a run. Made and used in one running event loop.
-
-    Attributes:
-        may_do_without: whether a call may be made without the schema; else a refusal is the call's failure.
-        taken: keys of schemas that a reply has come to; an error refuses none of them.
-        off: whether the server takes no schema at all.
-        refused: keys of schemas that were refused where others were taken.
-    """
-
-    def __init__(self, spec: ModelSpec) -> None:
-        self.may_do_without = spec.structured == "auto"
-        self._model = (spec.id, spec.address, spec.way)
-        self._known = takes_schema.get(self._model)
-        self.off = self.may_do_without and self._known is False
-        self.taken: set[str] = set()
-        self.refused: set[str] = set()
-        self._first: asyncio.Future[None] | None = None
-
-    async def asking(self, schema: ReplySchema) -> SchemaAttempts:
-        """Return the SchemaAttempts for a ReplySchema; the first call holds others up."""
-        if self._known is None and self._first is None:
-            self._first = asyncio.get_running_loop().create_future()
-        elif self._first is not None and not self._first.done():
-            await asyncio.wait((self._first,), timeout=_FIRST_REPLY_S)
-        return SchemaAttempts(self, schema, sent=not self.off and schema.key not in self.refused)
-
-    def learn(self, *, taken: bool) -> None:
-        """Note `taken`, whether (a bool) this model's server takes schemas; if not, none is sent."""
-        takes_schema[self._model] = taken
-        self.off = not taken
-
-    def release(self) -> None:
-        """Let the calls go on that waited for the first call."""
-        if self._first is not None and not self._first.done():
-            self._first.set_result(None)
-
-
-class SchemaAttempts:
-    """One call's way with its schema and without.
-
-    Attributes:
-        schema: what the next attempt is sent; None for one without.
-    """
-
-    def __init__(self, forms: ReplyForms, schema: ReplySchema, *, sent: bool) -> None:
-        self.schema = schema if sent else None
-        self._forms, self._key = forms, schema.key
-        self._fell_back = False
-
-    def again(self, reply: Reply | None, failure: Failure | None) -> bool:
-        """From a Reply or None and a Failure or None, return whether to call again without the schema."""
-        forms = self._forms
-        if reply is not None:
-            if self.schema is not None:
-                forms.taken.add(self._key)
-                forms.learn(taken=True)
-            elif self._fell_back and forms.taken:
-                forms.refused.add(self._key)  # this one alone
-            elif self._fell_back:
-                forms.learn(taken=False)
-        elif self.schema and failure and forms.may_do_without and self._key not in forms.taken:
-            # some Python servers answer 500 to what they do not know
-            named = failure.kind == "server" and _PARAMETER.search(failure.message)
-            if failure.kind == "refused" or named:
-                self.schema, self._fell_back = None, True
-                return True
-        forms.release()
+def _may_refuse_schema(failure: Failure | None) -> bool:
+    """Whether a Failure may be of the schema: some Python servers answer 500 to what they do not know."""
+    if failure is None:
         return False
-
-    def end(self) -> None:
-        """Note that the call is over, and let the calls go on that waited for it."""
-        self._forms.release()
+    named = failure.kind == "server" and _PARAMETER.search(failure.message)
+    return failure.kind == "refused" or bool(named)

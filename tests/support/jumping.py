@@ -46,8 +46,6 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 class Server:
     """A model on the jumping clock: `answer` says what becomes of a call, given how many are in flight."""
 
-    keeps_time = False
-
     def __init__(self, answer: Callable[[Server, str], Reply | CallFailed], latency_s: float = 1.0) -> None:
         self.answer = answer
         self.latency_s: float | Callable[[Server], float] = latency_s

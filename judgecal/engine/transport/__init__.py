@@ -17,14 +17,7 @@ __all__ = ["Transport", "open_transport"]
 
 
 class Transport(Protocol):
-    """One way to a model.
-
-    Attributes:
-        keeps_time: whether `send` itself ends within the model's timeout, so that nobody else need watch the
-            clock.
-    """
-
-    keeps_time: bool
+    """One way to a model; `send` ends within the model's timeout."""
 
     async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
         """Send messages once, for a repeat (number), by a ReplySchema or None, and return the Reply.
@@ -42,8 +35,6 @@ class Transport(Protocol):
 
 class EmbeddedTransport:
     """The model inside judgecal, called in this process; its calls run one after the other."""
-
-    keeps_time = True
 
     def __init__(self) -> None:
         from judgecal.models.embedded import VERSION, weighed_reply

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
 import dataclasses
 import functools
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from judgecal.engine.calls import CallFailed, Message, Reply, ReplySchema, unreadable
@@ -21,9 +20,6 @@ from judgecal.models import ModelSpec, with_version
 
 NO_KEY = "none"  # what a local server that wants no key is sent: clients refuse an empty one
 _CLIENT_PATIENCE_S = 5.0  # the engine's own clock, over the whole call, runs out before the client's
-_redirects: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
-    "judgecal_redirects", default=None
-)
 
 
 def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
@@ -46,52 +42,6 @@ def dspy_client(spec: ModelSpec, *, retries: int) -> Any:
     return dspy.LM(spec.id, engine=engine, cache=False, num_retries=retries, **options)
 
 
-@functools.cache
-def _follow_no_redirect_of_ours() -> None:
-    """Have httpx, which litellm's clients call by, follow no redirect of a call from here; once a process.
-
-    litellm has no setting for it, and would send the texts to wherever the server says. Calls of others in
-    this process, in whose context `_redirects` is not set, are left as they are.
-    """
-    import httpx
-
-    send, send_async = httpx.Client.send, httpx.AsyncClient.send
-
-    def stay(client: httpx.Client, request: httpx.Request, **options: Any) -> Any:
-        if _redirects.get() is None:
-            return send(client, request, **options)
-        return _noted(send(client, request, **{**options, "follow_redirects": False}))
-
-    async def stay_async(client: httpx.AsyncClient, request: httpx.Request, **options: Any) -> Any:
-        if _redirects.get() is None:
-            return await send_async(client, request, **options)
-        return _noted(await send_async(client, request, **{**options, "follow_redirects": False}))
-
-    setattr(httpx.Client, "send", stay)  # noqa: B010 - to a type checker a method is no variable
-    setattr(httpx.AsyncClient, "send", stay_async)  # noqa: B010
-
-
-@contextlib.contextmanager
-def following_no_redirect() -> Iterator[list[str]]:
-    """Yield a list of addresses: within the block httpx follows no redirect to them in this task."""
-    _follow_no_redirect_of_ours()
-    elsewhere: list[str] = []
-    token = _redirects.set(elsewhere)
-    try:
-        yield elsewhere
-    finally:
-        _redirects.reset(token)
-
-
-def _noted(response: Any) -> Any:
-    """A response that leads nowhere; where it should have led is noted."""
-    if response.has_redirect_location:
-        if (noted := _redirects.get()) is not None:
-            noted.append(response.headers["location"])
-        response.next_request = None
-    return response
-
-
 class DspyTransport:
     """DSPy's client: its own HTTP stack for most providers, litellm for the rest.
 
@@ -99,8 +49,6 @@ class DspyTransport:
     hostile server can take of the memory is bounded over HTTP by `http` alone. A text of more than 1 MB is
     dropped here too.
     """
-
-    keeps_time = False
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
@@ -119,7 +67,7 @@ class DspyTransport:
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         import dspy
 
-        with following_no_redirect() as elsewhere, dspy.context(disable_history=True):
+        with dspy.context(disable_history=True):
             try:
                 sent = self._lm.acall(self._request(messages, schema, top))
                 response = await asyncio.wait_for(sent, timeout=self._spec.timeout)
@@ -128,9 +76,8 @@ class DspyTransport:
             except UnicodeError as error:
                 raise CallFailed("refused", f"the text cannot be sent: {error}", retry=False) from error
             except (dspy.LMError, ValueError) as error:
-                if elsewhere or getattr(error, "status", None) in REDIRECTS:
-                    there = next(iter(elsewhere), None)
-                    raise redirected(self._spec, there, secrets_of(self._spec)) from error
+                if getattr(error, "status", None) in REDIRECTS:
+                    raise redirected(self._spec, None, secrets_of(self._spec)) from error
                 raise error_of_dspy(self._spec, error) from error
             except (JudgecalError, MemoryError):
                 raise

@@ -7,7 +7,6 @@ is followed: a key, and the texts, stay with the server that the user named.
 from __future__ import annotations
 
 import json
-import math
 import re
 import ssl
 import urllib.request
@@ -34,14 +33,11 @@ _HEADERS = {
     "accept-encoding": "gzip, deflate",
     "user-agent": f"judgecal/{__version__}",
 }
-_MOST_DIGITS = 400  # of a whole number
 _UNREADABLE = re.compile(r"Can not decode content-encoding: ([\w ()]+)")
 
 
 class HttpTransport:
     """One model over HTTP."""
-
-    keeps_time = True
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
@@ -55,16 +51,6 @@ class HttpTransport:
         self._proxy = proxy_for(self._url)
         self._secrets = secrets_of(spec)
         self._session: aiohttp.ClientSession | None = None
-
-    @property
-    def address(self) -> str:
-        """The URL that calls are sent to."""
-        return str(self._url)
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The HTTP headers of other requests to the provider, the key among them."""
-        return {"user-agent": _HEADERS["user-agent"], **self._wire.headers}
 
     async def close(self) -> None:
         """Close the connections."""
@@ -81,7 +67,7 @@ class HttpTransport:
         return await self._chances.told(partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
-        body = self.encoded(messages, schema, top)
+        body = self._encoded(messages, schema, top)
         try:
             status, headers, answer = await self._post(body)
         except TimeoutError:
@@ -97,12 +83,8 @@ class HttpTransport:
         except Exception as error:
             raise unreadable(error) from error
 
-    def encoded(self, messages: Sequence[Message], schema: ReplySchema | None = None, top: int = 0) -> bytes:
-        """Return the messages as the JSON bytes of a call's body; half a surrogate pair is refused.
-
-        Raises:
-            CallFailed: the text cannot be sent.
-        """
+    def _encoded(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> bytes:
+        """The JSON of a call's body; half a surrogate pair is refused by a CallFailed."""
         self._wire.chances = top
         payload = self._wire.payload(messages, schema)
         try:
@@ -165,16 +147,8 @@ class HttpTransport:
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
-        return self.reply_in(data, messages)
-
-    def reply_in(self, data: Mapping[str, Any], messages: Sequence[Message] = ()) -> Reply:
-        """Return the Reply in an answer's JSON data (dict); a chat's can be read without messages.
-
-        Raises:
-            CallFailed, AuthError: it holds an error in the place of one.
-        """
-        if error := error_inside(self._spec, data=data, secrets=self._secrets):
-            raise error
+        if failure := error_inside(self._spec, data=data, secrets=self._secrets):
+            raise failure
         return self._wire.reply(data, messages)
 
     def _no_reply(self, why: str, answer: bytes) -> CallFailed:
@@ -186,19 +160,11 @@ class HttpTransport:
 
 
 def _decoded(answer: bytes) -> Any:
-    """The JSON of an answer; a whole number of more digits than Python reads is taken as infinite."""
+    """The JSON of an answer."""
     try:
         return orjson.loads(answer)
     except orjson.JSONDecodeError:  # it is strict: half a surrogate, NaN, another encoding
-        pass
-    try:
         return json.loads(answer)
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise
-    except ValueError:
-        return json.loads(
-            answer, parse_int=lambda digits: int(digits) if len(digits) < _MOST_DIGITS else math.inf
-        )
 
 
 def _connection_problem(error: Exception) -> str:
