@@ -9,7 +9,7 @@ import pytest
 
 from judgecal.experiment import agreement_table
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
-from judgecal.experiment.verdicts import _bin, judge_losses, parted_items, question_word, traits_of
+from judgecal.experiment.verdicts import _bin, judge_losses, parted_items, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement
 from judgecal.stats import compare_paired
@@ -18,7 +18,7 @@ from tests.support.command import Run
 from tests.support.gold import made_gold, made_items, rated
 from tests.support.pages import PERCENTAGE, decided, made_set, page_of, printed_by, recorded
 
-ASKED = ("Where is it?", "Who was that?", "When was it?")
+ASKED = ("where", "who", "when")
 
 
 def test_traits_of_items() -> None:
@@ -31,12 +31,12 @@ def test_traits_of_items() -> None:
     assert places["references", "0"][0] == 0 and places["references", "3 or more"][:2] == [3, 4]
     assert places["refusal", "yes"][0] == 2 and places["digits", "yes"][0] == 1
     assert [places[trait] for trait in (("system", "s"), ("tag", "t"), ("tag", "u"))] == [[0]] * 3
-    assert 0 not in places["question word", "why"] and traits_of([]) == {}
+    assert traits_of([]) == {}
 
 
 def made(workspace: Path, **how: Any) -> list[dict[str, Any]]:
-    """60 questions of three answers, a third of which ask where; systems by turns."""
-    more = {n: {"question": ASKED[n // 3 % 3], "system": f"s{n % 2}"} for n in range(180)}
+    """60 questions of three answers, a third of which are tagged `where`; systems by turns."""
+    more = {n: {"tags": [ASKED[n // 3 % 3]], "system": f"s{n % 2}"} for n in range(180)}
     return made_set(workspace, 60, more=more, **how)
 
 
@@ -53,15 +53,15 @@ def test_a_slice_in_every_form(judgecal: Run, workspace_dir: Path, tmp_path: Pat
     path = tmp_path / "recorded.jsonl"
     printed = printed_by(judgecal, "agreement", "--gold", "made", "--judgements", path, "--name", slug)
     by_value = {(one["trait"], one["value"]): one for one in printed["slices"]}
-    where = by_value["question word", "where"]
+    where = by_value["tag", "where"]
     keys = ["judge", "trait", "value", "n", "n_groups", "error", "p_value", "stands_out"]
     assert list(where) == keys and (where["judge"], where["n"], where["n_groups"]) == ("lax", 60, 20)
     assert where["error"]["value"] == pytest.approx(len({n for n in wrong if n // 3 % 3 == 0}) / 60)
     standing = {key for key, one in by_value.items() if one["stands_out"]}
-    assert ("question word", "where") in standing and ("system", "s0") not in standing
+    assert ("tag", "where") in standing and ("system", "s0") not in standing
     text = judgecal("report", slug).out
-    assert 'wrong on "where" questions; 3% elsewhere' in text and '"who" questions' not in text
-    assert 'data-show="question word:where\nwrong:lax"' in page_of(judgecal, slug)
+    assert 'wrong on answers tagged "where"; 3% elsewhere' in text and 'tagged "who"' not in text
+    assert 'data-show="tag:where\nwrong:lax"' in page_of(judgecal, slug)
 
 
 @pytest.mark.parametrize("splits", ["seed = 0\ntrain = 0.0\ndev = 0.0\ntest = 1.0"])
@@ -86,17 +86,6 @@ def test_bins_of_lengths_meet() -> None:
     ]
     assert [_bin(length, [3, 4]) for length in (3, 4, 5)] == ["up to 3", "4", "5 or more"]
     assert [_bin(length, [0]) for length in (0, 1)] == ["up to 0", "1 or more"]
-
-
-@pytest.mark.parametrize(
-    ("question", "word"),
-    [
-        ("How many are there?", "how many/much"), ("How much?", "how many/much"), ("How far?", "how"),
-        ("In the year of our what?", "in"), ("And at whose end?", "who"), ("Is it?", "is"), ("?", ""),
-    ],
-)  # fmt: skip
-def test_what_a_question_asks_for(question: str, word: str) -> None:
-    assert question_word(question) == word
 
 
 def test_free_judges_answer_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

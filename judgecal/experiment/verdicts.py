@@ -450,12 +450,7 @@ def _decided(paired: PairedDifference, metric: str) -> Estimate:
     return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
 
 
-_ASKS = {word: word for word in ("who", "what", "where", "when", "why", "how", "which")} | {
-    "whom": "who",
-    "whose": "who",
-}
-_WORD, _DIGIT = re.compile(r"[^\W_]+"), re.compile(r"\d|[^\x00-\x7f]")
-_WITHIN = 4  # words in which a question begins to ask: "in which year", "and at the end who"
+_DIGIT = re.compile(r"\d|[^\x00-\x7f]")
 _MANY_REFERENCES = 3
 
 
@@ -523,16 +518,12 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
     """
     answers = [item.answered for item in items]
     lengths = [len(answer.split()) for answer in answers]
-    ordered, word_of = sorted(lengths), dict[str, str]()
-    for item in items:
-        if item.question not in word_of:
-            word_of[item.question] = question_word(item.question)
+    ordered = sorted(lengths)
     ends = sorted({ordered[len(items) * third // 3] for third in (1, 2)}) if items else []
     bins = {length: _bin(length, ends) for length in set(lengths)}
     n_references = [len(item.reference_answers) for item in items]
     many = f"{_MANY_REFERENCES} or more"
     traits: dict[str, list[Any]] = {
-        "question word": [word_of[item.question] for item in items],
         "answer length": [bins[length] for length in lengths],
         "references": [many if n >= _MANY_REFERENCES else str(n) for n in n_references],
         "refusal": ["yes" if refusal else "" for refusal in map(refuses, answers)],
@@ -550,16 +541,6 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
             tagged.setdefault(tag, []).append(place)
     places |= {("tag", tag): np.array(rows) for tag, rows in tagged.items()}
     return dict(sorted(places.items(), key=lambda pair: int(pair[1][0])))
-
-
-def question_word(question: str) -> str:
-    """Return, as a text, the word in a question's text that says what it asks for, such as who or when."""
-    words = _WORD.findall(question.lower())
-    for place, word in enumerate(words[:_WITHIN]):
-        if word in _ASKS:
-            counted = word == "how" and words[place + 1 : place + 2] in (["many"], ["much"])
-            return "how many/much" if counted else _ASKS[word]
-    return words[0] if words else ""
 
 
 def _bin(length: int, ends: Sequence[int]) -> str:

@@ -331,7 +331,6 @@ def _metrics(evidence: Evidence) -> list[Block]:
 
 _DRAWN = 12  # lines of the picture; the table has all
 _NAMES = {
-    "question word": ('"{}" questions', "{} ..."),
     "answer length": ("answers of {} words", "{} words"),
     "references": ("answers with {} references", "{} references"),
     "refusal": ("answers that refuse", "refusals"),

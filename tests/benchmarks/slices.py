@@ -2,7 +2,7 @@
 
 Sets of 60, 110 and 300 questions of one, two, five or one to five answers, wrong on 5, 13 or 30% of them, errors of
 one question hanging together (correlation 0.3 or 0.8 of the latent scores; or 0.8 on the questions of half of the
-question words alone). Of up to 29 slices, as many as a page has: seven question words, three lengths, four numbers of
+kinds alone). Of up to 29 slices, as many as a page has: seven kinds of questions, three lengths, four numbers of
 references, refusals, digits, systems by turns, six tags. Errors of graded labels have a sign and a long tail.
 
 In at most 5% of the sets where nothing differs any slice stands out. A planted one, 40% wrong on 20 questions where
