@@ -172,7 +172,7 @@ class JudgeRun:
 
         `source`: the tables as they were named, and in the run line.
         """
-        names, total = iter(self.added), rows.total
+        names = iter(self.added)
         columns = {
             column.name: {part: next(names) for part in column.columns(self.naming)}
             for column in self.running
@@ -201,11 +201,11 @@ class JudgeRun:
             rates=rates,
             judges=tuple(map(SuiteMember.of, judges)),
             left_out=self.left_out,
-            usd=total.usd,
-            model_ids=tuple(sorted(total.model_ids)),
+            usd=rows.usd,
+            model_ids=tuple(sorted(set[str]().union(*rows.model_ids.values()))),
             notes=(
                 *(self.notes if notes is None else notes),
-                *total.stored.notes(),
+                *rows.stored.notes(),
                 *(note for judge in judges for note in _other_models(rows, judge)),
                 *(f"the output holds only the first {rows.n:,} of {n_rows:,} rows (--limit)",)
                 * (rows.n < n_rows),
@@ -267,7 +267,7 @@ class JudgeRun:
 def _other_models(rows: RowCounts, judge: LoadedJudge) -> Iterator[str]:
     """That another model answered than the one that was locked."""
     locked = None if judge.lock is None else judge.lock.model_id
-    others = sorted(rows.costs[judge.name].model_ids - {locked}) if judge.name in rows.costs else []
+    others = sorted(rows.model_ids[judge.name] - {locked})
     if locked is not None and others:
         answered = f"{judge.name}: the provider answered as {', '.join(others)}"
         yield f"{answered}, and the judge was locked on {locked}: run judgecal gate"

@@ -78,8 +78,8 @@ class JudgedTable:
     verdict: Floats  # on the judge's scale, NaN where unscored
     text: Ints  # a number for question and answer together
     group: Ints  # codes 0 and above
-    value_of: Ints | None  # the code of what the rows are compared by; None without such a column
-    values: tuple[str, ...]  # the names of these
+    value_of: Ints  # the place in `values` of what a row is compared by
+    values: tuple[str, ...]  # empty where rows are not compared
     # of pairs whom verdicts and labels are about, and the other; None of rows that hold one answer
     systems: tuple[str, str] | None = None
     swapped: Bools | None = None  # rows of pairs whose answer B is the first of these systems'
@@ -122,7 +122,6 @@ def read_judged(
     `systems`: of pairs the rows of these two alone, and verdicts are what they count for the first; without
     it, for their answer A.
     """
-    import polars as pl
 
     frame, where, named = _frame(path, columns), shown(path), columns.named
     if not (judge.numeric or columns.prefers(judge)):
@@ -132,17 +131,13 @@ def read_judged(
         of = [frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b")]
         frame = frame.filter(of[0].is_in(systems) & of[1].is_in(systems) & (of[0] != of[1]))
         swapped = (frame[named["system_b"]].str.strip_chars() == systems[0]).to_numpy()
-    codes: Ints | None = None
-    values: tuple[str, ...] = ()
+    values, value_of = np.empty(0, dtype=str), np.zeros(frame.height, dtype=np.int64)
     if columns.by is not None:
         by = frame[columns.by].fill_null("").str.strip_chars()
-        values = tuple(sorted(by.unique().to_list()))
+        values, value_of = np.unique(by.to_numpy().astype(str), return_inverse=True)
         if len(values) > _MOST_VALUES:
-            raise InputError(
-                f"{where}: column {columns.by!r} has {len(values):,} values: --by compares {_MOST_VALUES} at "
-                "most"
-            )
-        codes = by.replace_strict(list(values), list(range(len(values))), return_dtype=pl.Int64).to_numpy()
+            most = f"--by compares {_MOST_VALUES} at most"
+            raise InputError(f"{where}: column {columns.by!r} has {len(values):,} values: {most}")
     verdict = _verdicts(frame[named["verdict"]], judge, where)
     if swapped is not None:
         verdict = np.where(swapped, 1.0 - verdict, verdict)
@@ -152,8 +147,8 @@ def read_judged(
         verdict=verdict,
         text=_hashed(frame, named["question"], *(named[part] for part in _PARTS[2:5] if part in named)),
         group=np.unique(groups, return_inverse=True)[1].astype(np.int64),
-        value_of=codes,
-        values=values,
+        value_of=value_of,
+        values=tuple(values.tolist()),
         systems=(systems or ("A", "B")) if columns.prefers(judge) else None,
         swapped=swapped,
     )
@@ -358,12 +353,10 @@ def draw_rows(
         problems.append(f"--strata of a table is verdict, found {strata!r}")
     if lock_path is not None and n is None:
         problems.append("a sheet of a judged table is drawn: say how many rows by -n")
-    if lock_path is not None and scale is not None:
-        problems.append("--scale with --lock: the labels are on the lock's scale; leave it out")
     if lock_path is None and (strata is not None or labels is not None):
         problems.append("--strata and --labels are of a judged table: name its lock (--lock)")
-    if lock_path is None and scale is None:
-        problems.append("say the scale of the labels by --scale, or name the lock of a judged table (--lock)")
+    if (lock_path is None) == (scale is None):
+        problems.append("say the scale of the labels by --scale, or the lock of a judged table by --lock")
     refuse(problems)
     # what the table calls item_id may be its question's
     columns = replace(judged_columns(path, columns), item=columns.item)

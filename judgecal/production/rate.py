@@ -5,7 +5,7 @@ must read so that on the others judge and people agree as often as was asked for
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,8 +103,7 @@ class RateResult(Result):
     n: int
     n_unscored: int
     n_labelled: int
-    columns: Mapping[str, str]  # what is read -> the column of the table
-    typed: tuple[str, ...] = ()  # those that the table does not tell itself
+    typed: tuple[str, ...]  # the options that named columns
     prefers: tuple[str, str] | None  # of pairs: the share that prefers the first; a tie counts half
     raw: Estimate
     corrected: Estimate
@@ -119,7 +118,6 @@ class RateResult(Result):
     labels_saved: int | None
     next_labels: NextLabels | None
     escalate: Escalated | None
-    notes: tuple[str, ...]
     run_line: str
 
 
@@ -269,12 +267,10 @@ class RateRun:
         more = (
             None if labels is None else NextLabels.halving(rate.corrected, n=rate.corrected.n, n_rows=table.n)
         )
-        parts: list[tuple[str, Bools]] = []
-        if table.value_of is not None:
-            parts = [(name, table.value_of == code) for code, name in enumerate(table.values)]
         by = []
-        for name, rows in parts:
-            of_value = self._rate(rows, 1.0 - (1.0 - self.level) / len(parts))
+        for code, name in enumerate(table.values):
+            rows = table.value_of == code
+            of_value = self._rate(rows, 1.0 - (1.0 - self.level) / len(table.values))
             n_labelled = 0 if labels is None else int(rows[labels.at].sum())
             by.append(GroupRate(name, int(rows.sum()), n_labelled, of_value.raw, of_value.corrected))
         shown = "none" if self.gold is None else f"{self.gold.name}@{self.gold.sha256[:12]}"
@@ -288,7 +284,6 @@ class RateRun:
             n=table.n,
             n_unscored=int(table.unscored.sum()),
             n_labelled=0 if labels is None else len(labels.at),
-            columns=self.named.named,
             typed=tuple(self.columns.typed()),
             prefers=self.prefers,
             raw=rate.raw,
@@ -304,7 +299,6 @@ class RateRun:
             labels_saved=rate.labels_saved,
             next_labels=more,
             escalate=None if labels is None else self._escalated(labels),
-            notes=tuple(self._notes()),
             run_line=(
                 f"{lock.run_line}|input:{self.path.name}|n:{table.n}|labels:{shown}|level:{self.level:g}|seed:{self.seed}|version:{__version__}"
             ),
@@ -435,13 +429,6 @@ class RateRun:
         if self.table.unscored.any():
             assumed.append("the rows without a verdict are like the others")
         return assumed
-
-    def _notes(self) -> Iterator[str]:
-        if self.gold is not None and self.gold.card.sampling not in ("random", "stratified"):
-            yield (
-                f"the card of {self.gold.name} does not say how it was sampled (sampling in card.toml): "
-                "we trust that it was drawn from these rows"
-            )
 
 
 def rate(

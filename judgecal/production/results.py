@@ -13,7 +13,7 @@ import numpy as np
 
 from judgecal.experiment.judgements import StoredVerdicts
 from judgecal.production.suite import LeftOut, LoadedJudge, RowReply, SuiteColumn
-from judgecal.records import ITEM_UNIT, Estimate, Item, Judgement, Result
+from judgecal.records import ITEM_UNIT, Estimate, Item, Result
 from judgecal.selection.lock import LockedGold
 from judgecal.selection.pass_rates import at_chance, word_shares
 from judgecal.stats.intervals import mean_estimate
@@ -101,28 +101,6 @@ class ColumnRate:
         return self.raw if self.calibrated.value is None else self.calibrated
 
 
-class CallCosts:
-    """What a judge's calls cost and as which models they were answered; None where some cost is not known."""
-
-    def __init__(self) -> None:
-        self.usd: float | None = 0.0
-        self.model_ids: set[str] = set()
-        self.stored = StoredVerdicts()
-
-    def add(self, row: Judgement) -> None:
-        """Add the cost and tokens of a Judgement."""
-        self.stored.add(row)
-        if row.model_id:
-            self.model_ids.add(row.model_id)
-        self.usd = _sum(self.usd, row.cost_usd)
-
-    def extend(self, other: CallCosts) -> None:
-        """Add other CallCosts."""
-        self.stored.extend(other.stored)
-        self.model_ids |= other.model_ids
-        self.usd = _sum(self.usd, other.usd)
-
-
 def _sum(a: float | None, b: float | None) -> float | None:
     return None if a is None or b is None else a + b
 
@@ -132,7 +110,10 @@ class RowCounts:
 
     def __init__(self, columns: Sequence[SuiteColumn]) -> None:
         self.tallies = [ColumnTally(column) for column in columns]
-        self.costs = {judge.name: CallCosts() for column in columns for judge in column.judges}
+        # of each judge the models that answered
+        self.model_ids = {judge.name: set[str]() for column in columns for judge in column.judges}
+        self.stored = StoredVerdicts()
+        self.usd: float | None = 0.0  # what the calls cost; None where some cost is not known
         self.n = self.n_unscored = 0  # rows, and those with something unscored
 
     def add(self, item: Item, judged: Sequence[tuple[SuiteColumn, LoadedJudge, Sequence[RowReply]]]) -> None:
@@ -140,7 +121,9 @@ class RowCounts:
         for tally, (column, judge, replies) in zip(self.tallies, judged, strict=True):
             for reply in replies:
                 if reply.row is not None:
-                    self.costs[judge.name].add(reply.row)
+                    self.stored.add(reply.row)
+                    self.model_ids[judge.name].update([reply.row.model_id] if reply.row.model_id else [])
+                    self.usd = _sum(self.usd, reply.row.cost_usd)
             tally.add(column, judge, item.group, replies)
         given = [reply for _, _, replies in judged for reply in replies]
         self.n += 1
@@ -150,17 +133,12 @@ class RowCounts:
         """Add other RowCounts, of another part of the table, behind these."""
         for tally, more in zip(self.tallies, other.tallies, strict=True):
             tally.extend(more)
-        for name, costs in other.costs.items():
-            self.costs[name].extend(costs)
+        for name, model_ids in other.model_ids.items():
+            self.model_ids[name] |= model_ids
+        self.stored.extend(other.stored)
+        self.usd = _sum(self.usd, other.usd)
         self.n += other.n
         self.n_unscored += other.n_unscored
-
-    @property
-    def total(self) -> CallCosts:
-        total = CallCosts()
-        for costs in self.costs.values():
-            total.extend(costs)
-        return total
 
 
 class ColumnTally:

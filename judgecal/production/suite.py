@@ -116,13 +116,6 @@ class LoadedJudge:
         rule = PassRule.of_lock(lock, item_scale(judge))
         return cls(name or lock.judge, judge, rule, lock, str(path))
 
-    @classmethod
-    def unlocked(cls, name: str, judge: Judge) -> LoadedJudge:
-        """Return the LoadedJudge of a name and a Judge without a lock: yes passes, where it is binary."""
-        scale = judge.scale
-        mark = 0.5 if scale.kind == "binary" else scale.pass_at
-        return cls(name, judge, PassRule(scale, scale, scale, mark))
-
     @property
     def unit_rule(self) -> PassRule:
         """The rule for a verdict on one chunk, which the lock's map, one of whole items, is not for."""
@@ -341,9 +334,10 @@ def load_columns(
     for entry in suite.judges:
         try:
             if entry.lock is None:
-                judge = LoadedJudge.unlocked(
-                    entry.name, judge_named(entry.judge_on(model), workspace=workspace)
-                )
+                unlocked = judge_named(entry.judge_on(model), workspace=workspace)
+                scale = unlocked.scale
+                mark = 0.5 if scale.kind == "binary" else scale.pass_at
+                judge = LoadedJudge(entry.name, unlocked, PassRule(scale, scale, scale, mark))
             else:
                 judge = LoadedJudge.locked(entry.name, entry.lock, workspace, trust_lock=trust_lock)
         except InputError as error:

@@ -54,7 +54,6 @@ def rate_document(result: RateResult) -> Document:
         _shift(result),
         _by(result),
         facts=facts,
-        notes=tuple(map(sentence, result.notes)),
         short=True,
     )
 
