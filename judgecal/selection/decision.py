@@ -36,7 +36,7 @@ from judgecal.judges.protocol import JudgeName
 from judgecal.models import EMBEDDED, ModelSpec
 from judgecal.probes.result import KeptProbes, stored_probes
 from judgecal.probes.rules import families_named
-from judgecal.records import Estimate, Item
+from judgecal.records import Item
 from judgecal.stats import leading_metric
 from judgecal.stats.means import stratum_that_drives
 from judgecal.stats.metrics import amount_of, metric_facts
@@ -110,29 +110,15 @@ class Caps:
             reasons.append(f"nobody knows its cost, and the cap is {cap:g} USD per 1,000 judgements")
         elif cap is not None and usd is not None and usd > cap:
             reasons.append(f"its cost is {usd:.4g} USD per 1,000 judgements, and the cap is {cap:g}")
-        for name, broken in self.probed(judge).items():
-            if broken.low is not None and broken.low > self.broken[name]:
-                most = f"and the cap is {self.broken[name]:.1%}"
-                reasons.append(f"{broken.value or 0.0:.1%} of its {name} probes are broken, {most}")
+        for name, most in self.broken.items():
+            if judge.probes is None or not judge.probes.answers(name):
+                reasons.append(f"nobody knows how many of its {name} probes are broken (judgecal probe)")
+                continue
+            broken = judge.probes.broken(name, level=1.0 - 0.05 / len(self.broken))
+            if broken.low is not None and broken.low > most:
+                share = f"{broken.value or 0.0:.1%} of its {name} probes are broken"
+                reasons.append(f"{share}, and the cap is {most:.1%}")
         return "; ".join(reasons) or None
-
-    def probed(self, judge: MeasuredJudge) -> dict[str, Estimate]:
-        """Return family -> Estimate of the share broken, from a MeasuredJudge, for own capped families."""
-        probes, level = judge.probes, 1.0 - 0.05 / max(1, len(self.broken))
-        named = [name for name in self.broken if probes and probes.answers(name)]
-        return {name: probes.broken(name, level=level) for name in named if probes}
-
-    def not_shown(self, judge: MeasuredJudge) -> list[str]:
-        """Return a list of messages: caps on probes that a MeasuredJudge may exceed for want of probes."""
-        probed = self.probed(judge)
-        highest = {name: probed[name].high if name in probed else None for name in self.broken}
-        if self.over(judge) is not None:
-            return []
-        return [
-            f"{judge.judge} is not shown to break on at most {cap:.1%} of its {name} probes (judgecal probe)"
-            for name, cap in self.broken.items()
-            if (high := highest[name]) is None or high > cap
-        ]
 
 
 def open_items(stored: StoredExperiment, *, limit: int | None = None) -> tuple[Item, ...]:

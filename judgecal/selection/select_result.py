@@ -336,7 +336,6 @@ def _notes(
         if absent:
             items = f"{len(absent):,} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
             notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
-        notes += run.caps.not_shown(judge)
     now = model_ids(noise_rows)
     if len({*chosen_by, *now}) > 1:
         notes.append(
