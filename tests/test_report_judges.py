@@ -67,7 +67,7 @@ def test_questions_of_test_are_not_counted_where_they_may_not_choose(
     verdicts = {"right": by_kind(made, 4, 2, 0), "same": [0] * len(made)}
     pick = decided(recorded(judgecal, tmp_path, verdicts, made))[1].pick
     assert pick is not None
-    said = re.search(r"(\d+) items on (\d+) questions of train and dev. Label about ", str(pick.too_few))
+    said = re.search(r"(\d+) items on (\d+) questions. Label about ", str(pick.too_few))
     assert said is not None and int(said[1]) == 3 * int(said[2])
 
 

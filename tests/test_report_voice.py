@@ -49,7 +49,7 @@ def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Pa
     assert (refused.code, found["chosen"]) == (1, None)
     assert found["headline"]["kind"] == report["kind"] == "too few"
     n = found["gold"]["n_groups"]
-    assert f"{3 * n} items on {n} questions of train" in " ".join([*report["because"], *report["more"]])
+    assert f"{3 * n} items on {n} questions. Label" in " ".join([*report["because"], *report["more"]])
     assert judgecal("select", slug).said.startswith(report["sentence"])
     anyway = judgecal("select", slug, "--allow-below-floor")
     assert anyway.code == 0

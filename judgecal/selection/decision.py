@@ -46,7 +46,6 @@ from judgecal.workspace import Workspace
 
 MIN_QUESTIONS = 20
 """On fewer questions nobody is recommended: one of them is worth five points or more."""
-_MANY_ANSWERS = 2  # to a question on average: from here on it is said that questions are few, and not answers
 _EPS = 1e-12
 
 
@@ -205,35 +204,25 @@ def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, me
             f"{amount_of(uppers[taken] or 0.0, metric)})"
         )
         return CheapestWithin(taken, within, why)
-    able = " of the judges that may be chosen" * (least > min(seen.values()) + _EPS)
-    why = f"it has the best {in_words(metric)} here{able}"
+    why = f"of the judges that may be chosen it has the best {in_words(metric)} here"
     if not within:
         why += f", but it may lose the margin of {allowed} or more against the truly best"
     if losses.reason is not None:
         return CheapestWithin(taken, within, f"{why}: {losses.reason}")
-    others = [judge for judge in names if judge not in (taken, *within)]
-    rivals, cost = [judge for judge in others if usd_of[judge] < usd_of[taken]], "cheaper"
-    if not rivals:  # those at the same cost, be it that none is known
-        rivals = [judge for judge in others if usd_of[judge] == usd_of[taken]]
-        cost = "as cheap"
-    if not rivals:
-        return CheapestWithin(taken, within, f"{why}; none is cheaper")
-    needed = {judge: losses.questions_needed(judge, margin) for judge in rivals}
-    countable = {judge: n for judge, n in needed.items() if n is not None}
-    if not countable:
-        looks = "the only judge that is" if len(rivals) == 1 else "every judge that is"
-        why += (
-            f"; {looks} {cost} looks at least {allowed} worse here, and more labels will hardly change that"
-        )
+    needed = {
+        judge: losses.questions_needed(judge, margin)
+        for judge in names
+        if judge not in (taken, *within) and usd_of[judge] <= usd_of[taken]
+    }
+    countable = {judge: n - losses.n_groups for judge, n in needed.items() if n is not None}
+    nearest = min(countable, key=lambda judge: countable[judge], default=None)
+    if nearest is None or countable[nearest] > OUT_OF_REACH:
+        why += "; more labels would hardly show that one that costs no more is as good"
         return CheapestWithin(taken, within, why)
-    nearest = min(countable, key=lambda judge: countable[judge])
-    more = max(1, countable[nearest] - losses.n_groups)
-    why += f"; {nearest} is {cost} and may be as good"
-    if more > OUT_OF_REACH:
-        why += f", but to show it would take more than {OUT_OF_REACH:,} more questions"
-        return CheapestWithin(taken, within, why)
+    more = max(1, countable[nearest])
     would = f"about {more:,} more labelled question{'s' * (more > 1)} in train and dev would settle it"
-    return CheapestWithin(taken, within, f"{why}: {would}, if it is as good as it looks", more, nearest)
+    why += f"; {nearest} costs no more and may be as good: {would}, if it is as good as it looks"
+    return CheapestWithin(taken, within, why, more, nearest)
 
 
 def in_words(metric: str) -> str:
@@ -249,7 +238,6 @@ class Recommendation:
     judge: str | None  # None where nobody is shown to beat the best constant, or nobody may be chosen here
     best: str  # who has the best value
     within: tuple[str, ...]  # all that may be chosen and are shown to stay within the margin
-    level: float
     floor: FloorLoss  # what the best constant loses against the best judge
     # about how many would show that `cheaper` is good enough; None where that is settled
     more_questions: int | None = None
@@ -360,14 +348,13 @@ def _recommendation(
     few = None
     kind: Literal["use", "tied", "too few", "none"] = "tied" if tied else "use"
     if judge is None or not floors[judge].shown or len(set(table.groups)) < MIN_QUESTIONS:
-        few = _too_few(stored, table, floors[best])
+        few = _too_few(table, floors[best])
         kind = "too few" if few else "none"
     return Recommendation(
         kind=kind,
         judge=judge,
         best=best,
         within=choice.within if choice else (),
-        level=losses.level,
         floor=floors[best],
         more_questions=choice.more_questions if choice else None,
         cheaper=choice.nearest if choice else None,
@@ -377,13 +364,13 @@ def _recommendation(
     )
 
 
-def _too_few(stored: StoredExperiment, table: AgreementTable, floor: FloorLoss) -> str | None:
+def _too_few(table: AgreementTable, floor: FloorLoss) -> str | None:
     """How many more questions to label, and of which kind; None where there are enough to decide by.
 
     A lead on fewer than MIN_QUESTIONS is not carried on to how many would show it: its error is hardly known
     there.
     """
-    n_groups, n_items = len(set(table.groups)), len(table.items)
+    n_groups = len(set(table.groups))
     if n_groups >= MIN_QUESTIONS and floor.loss.low is not None:
         return None
     thin = [stratum for stratum in floor.strata if stratum.thin and stratum.more]
@@ -391,13 +378,7 @@ def _too_few(stored: StoredExperiment, table: AgreementTable, floor: FloorLoss) 
     more = max([MIN_QUESTIONS - n_groups, *needed])
     if more < 1:
         return f"Too little to tell whom to use: {floor.loss.reason}."
-    here = {item.item_id for item in table.items}
-    sealed = any(
-        item.item_id not in here and stored.gold.split_of(item.group) == "test" for item in stored.items
-    )
-    where = f"{n_groups:,} question{'s' * (n_groups != 1)}{' of train and dev' * sealed}"
-    if n_items >= _MANY_ANSWERS * n_groups:
-        where = f"{n_items:,} items on {where}"
+    where = f"{len(table.items):,} items on {n_groups:,} question{'s' * (n_groups != 1)}"
     kinds = [f'at least {stratum.more} more "{stratum.name}" labels' for stratum in thin]
     driver = stratum_that_drives(floor.strata)
     if driver is not None and not thin:

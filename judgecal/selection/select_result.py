@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError
 from judgecal.experiment.agreement import GoldSummary, StoredExperiment, constant_entry, verdict_notes
 from judgecal.experiment.folder import Experiment, plan_experiment
 from judgecal.experiment.looks import looks_so_far
@@ -329,22 +329,14 @@ def _notes(
     run: SelectRequest, decided: OpenChoice, chosen_by: Sequence[str], noise_rows: Sequence[Judgement]
 ) -> tuple[str, ...]:
     """What else the reader must know; `chosen_by`: the model ids behind the verdicts of a lock."""
-    stored, gold, notes = run.stored, run.stored.gold, []
-    for judge in decided.measured:
-        judged = judge.column.places
-        absent = [item.item_id for item in decided.table.items if item.item_id not in judged]
-        if absent:
-            items = f"{len(absent):,} item{'s' * (len(absent) != 1)} ({listed(absent, sealed=gold.test_ids)})"
-            notes.append(f"{judge.judge} has no judgement of {items}, which count as wrong here")
+    stored, gold, notes = run.stored, run.stored.gold, [*run.stored.notes]
     now = model_ids(noise_rows)
     if len({*chosen_by, *now}) > 1:
         notes.append(
             f"the verdicts came from {', '.join(chosen_by)}, the calls at lock time from "
             f"{', '.join(now) or 'none'}: the model under the alias has changed, so score again"
         )
-    notes += stored.notes
-    if stored.tied:
-        n = len(stored.tied)
+    if n := len(stored.tied):
         notes.append(f"raters tie on {n} items, the harder ones: we confirm and lock without them")
     columns = [judge.column for judge in decided.measured]
     return (*notes, *split_notes(gold), *verdict_notes(gold.scale, columns))
