@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (line number, object), from a text of JSON lines, `where`, and the list that takes problems.
-    Blank lines are passed over, NaN is None. Only a line feed ends a line: U+2028 is text.
+    Blank lines are passed over, NaN and Infinity are None. Only a line feed ends a line: U+2028 is text.
     """
     start = number = 0
     while start < len(text):  # and no list of all lines, which are as many bytes again
@@ -56,12 +56,8 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-def _constant(word: str) -> float | None:
-    """pandas writes NaN where a value is missing."""
-    return None if word == "NaN" else float(word)
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=_constant)
+# pandas writes NaN where a value is missing
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique_keys, parse_constant=lambda _: None)
 
 
 def _read_lines(path: Path) -> Table:
@@ -110,12 +106,12 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a JSON file, whatever it is; NaN is None. InputError: it cannot be read, or is broken."""
+    """The value of a JSON file, whatever it is; NaN and Infinity are None."""
     return json_value(read_text(path), shown(path))
 
 
 def json_value(text: str, where: str) -> Any:
-    """Return the value of a JSON text, from it and `where`, a name for errors; NaN is None."""
+    """Return the value of a JSON text, from it and `where`, a name for errors; NaN and Infinity are None."""
     try:
         return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
@@ -141,16 +137,16 @@ def _kind(value: Any) -> str:
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.
-_LINES = {nan: json.JSONEncoder(ensure_ascii=False, allow_nan=nan).encode for nan in (False, True)}
+_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def json_line(record: Mapping[str, Any], *, allow_nan: bool = False) -> str:
+def json_line(record: Mapping[str, Any]) -> str:
     """Return a record as a str, one line of JSON that UTF-8 can encode; ValueError for a NaN."""
-    text = _LINES[allow_nan](record)
+    text = _line(record)
     try:
         text.isascii() or text.encode()
     except UnicodeEncodeError:  # half a surrogate pair, as a cut-off reply may hold: only an escape writes it
-        return json.dumps(record, allow_nan=allow_nan)
+        return json.dumps(record)
     return text
 
 
@@ -165,7 +161,7 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None, *, array: boo
     lead, between, after = ("[\n", ",\n", "\n]\n") if array else ("", "\n", "\n")
     with draft.open("w", encoding="utf-8", newline="\n") as file:
         for record in written_rows(frame, source):
-            file.write(lead + json_line(record, allow_nan=True))  # what came in goes out
+            file.write(lead + json.dumps(record, ensure_ascii=False))
             lead = between
         file.write(after)
 

@@ -73,13 +73,13 @@ def flat(record: Mapping[str, Any], depth: int = _DEEPEST) -> Mapping[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a frame as a JSON value: NaN is None, a date or a time its ISO text."""
+    """Return a value of a frame as a JSON value: NaN and infinity are None, a date or a time its ISO text."""
     if isinstance(value, dict):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, list):
         return [plain(part) for part in value]
     if isinstance(value, float):
-        return None if math.isnan(value) else value
+        return value if math.isfinite(value) else None
     if isinstance(value, datetime.date | datetime.time):  # a datetime is a date too
         return value.isoformat()
     return str(value) if isinstance(value, datetime.timedelta | decimal.Decimal) else value
