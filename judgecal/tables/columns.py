@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,27 +33,21 @@ _PLAIN_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 def read_contexts(row: Row, column: str, where: str, problems: list[str]) -> tuple[Context, ...]:
     """Return a tuple of Contexts, from a Row, a column's name, `where`, and the list that takes problems. A
     cell is one text, or a list (in a text cell: a JSON list) of texts or of {document_id, text, score}; empty
-    ones are passed over. NaN is how pandas writes that there is no score.
+    ones are passed over, and a score that is no number.
     """
     value = listed_cell(row.raw.get(column))
     contexts = []
     for place, part in enumerate(value if isinstance(value, list) else [value], start=1):
-        there = f"{where}: column {column!r}: context {place}"
-        if isinstance(part, dict) and isinstance(text := part.get("text"), str):
-            name = part.get("document_id")
-            score: Any = part.get("score")
-            scored = isinstance(score, int | float) and not isinstance(score, bool) and score == score
-            number = float(score) if scored and abs(score) <= sys.float_info.max else None
-            if scored and number is None:
-                problems.append(f"{there}: score is not a number, or is too large")
-            nameless = name is None or isinstance(name, bool | dict | list) or name == ""
-            contexts.append(Context(text, None if nameless else str(name), number))
-        elif isinstance(part, str):
-            contexts.append(Context(part))
-        elif part is not None:
+        entry = part if isinstance(part, dict) else {"text": "" if part is None else part}
+        text, name = entry.get("text"), entry.get("document_id")
+        score: Any = entry.get("score")
+        if not isinstance(text, str):
             text = json.dumps(part, ensure_ascii=False)
-            problems.append(f"{there} must be a text or an object with a text, found {text[:60]}")
-            contexts.append(Context(text))
+            what = f"context {place} must be a text or an object with a text, found {text[:60]}"
+            problems.append(f"{where}: column {column!r}: {what}")
+        scored = isinstance(score, int | float) and not isinstance(score, bool)
+        number = float(score) if scored and abs(score) <= sys.float_info.max else None
+        contexts.append(Context(text, None if name in (None, "") else str(name), number))
     return tuple(context for context in contexts if context.text.strip())
 
 
@@ -138,11 +133,6 @@ _OPTION_OF = {
     "labels": "--label", "verdict": "--verdict", "verdicts": "--verdict",
     "reference_separator": "--reference-separator",
 }  # fmt: skip
-_TYPED = (
-    "question", "answer", *PAIR, "reference", "contexts", "conversation", "fields", "tags", "labels",
-    "gold_label", "notes", "verdicts", "item", "group", "system", "verdict", "rater", "reference_separator",
-)  # fmt: skip
-"""The fields of `Columns` in the order in which their options are printed."""
 _NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
 
 
@@ -161,13 +151,9 @@ def read_columns(
 ) -> Columns:
     """Return the Columns that a list of `--col` entries, texts `PART=COLUMN`, names.
 
-    Args:
-        entries: as they were typed.
-        takes: the parts that the command takes.
-        inputs: the inputs of the judges, which are parts too; None where no judge is known yet: then any name
-            may be that of an input, unless it is close to a part's.
-        workspace: whose `judgecal.toml` names the columns of the parts that no option names.
-        more: further fields of `Columns`.
+    `takes`: the parts that the command takes. `inputs`: those of the judges, which are parts too; None where
+    no judge is known yet: then any name may be that of an input, unless it is close to a part's. `workspace`:
+    whose `judgecal.toml` names the columns of the parts that no option names.
     """
     named: dict[str, list[str]] = {}
     fields: dict[str, str] = {}
@@ -240,32 +226,33 @@ class Columns:
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
+    # in the order in which the options are printed
     question: str | None = None
     answer: str | None = None
-    labels: tuple[str, ...] = ()
-    reference: str | None = None
-    gold_label: str | None = None
-    item: str | None = None
-    group: str | None = None
-    system: str | None = None
-    rater: str | None = None
-    reference_separator: str | None = None
-    contexts: tuple[str, ...] = ()
-    conversation: str | None = None
-    fields: tuple[tuple[str, str], ...] = ()
-    tags: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    verdict: str | None = None
-    verdicts: tuple[str, ...] = ()
-    usual: bool = False
-    document: str | None = None
-    text: str | None = None
-    title: str | None = None
     answer_a: str | None = None
     answer_b: str | None = None
     system_a: str | None = None
     system_b: str | None = None
+    reference: str | None = None
+    contexts: tuple[str, ...] = ()
+    conversation: str | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    gold_label: str | None = None
+    notes: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    item: str | None = None
+    group: str | None = None
+    system: str | None = None
+    verdict: str | None = None
+    rater: str | None = None
+    reference_separator: str | None = None
     judge: str | None = None
+    document: str | None = None
+    text: str | None = None
+    title: str | None = None
+    usual: bool = False
     defaults: tuple[tuple[str, str], ...] = ()
 
     def resolved(
@@ -286,7 +273,8 @@ class Columns:
             name.strip().casefold().replace(" ", "_"): name for name in [*header][::-1] if name not in taken
         }
         free |= {name: name for name in header if name not in taken}  # a name as it is goes first
-        usual = {part: [free[name] for name in USUAL[part] if name in free] for part in USUAL if part in only}
+        there = ((part, name) for part in only for name in USUAL[part][::-1] if name in free)
+        usual = {part: free[name] for part, name in there}  # the first name of a part goes first
         one_answer = self.answer or "answer" in defaults or ("answer" in only and "answer" in free)
         passed_over = {*PAIR}
         if self.fields and not (self.question or self.answer or self.pairs):
@@ -295,11 +283,12 @@ class Columns:
             passed_over = {"answer"}
         columns: dict[str, Any] = {}
         for part in dict.fromkeys((*_BESIDE, *defaults)):
-            column = beside.get(part) or defaults.get(part) or next(iter(usual.get(part, ())), None)
+            column = beside.get(part) or defaults.get(part) or usual.get(part)
             if column and not getattr(self, part) and part not in passed_over:
                 several = part in ("contexts", "tags", "notes") and isinstance(column, str)
                 columns[part] = (column,) if several else column
-        if (self.question or "question" in columns) and columns.get("group") in usual.get("group", ()):
+        by_name = "group" in columns and columns["group"] == usual.get("group")
+        if by_name and (self.question or "question" in columns):
             columns["group"] = free.get("group")
         return dataclasses.replace(self, **columns, usual=False)
 
@@ -308,17 +297,10 @@ class Columns:
         """Whether a row is a pair of answers."""
         return self.answer_a is not None
 
-    def _columns(self, *parts: str) -> tuple[str, ...]:
-        names: list[str] = []
-        for part in parts:
-            value = getattr(self, part)
-            if part == "fields":
-                names += [column for _, column in value]
-            else:
-                names += value if isinstance(value, tuple) else [value] * (value is not None)
-        return tuple(names)
+    def _columns(self, *fields: str) -> tuple[str, ...]:
+        return tuple(column for _, _, column in self._named(fields))
 
-    @property
+    @cached_property
     def item_names(self) -> tuple[str, ...]:
         """The columns that make an item."""
         single = ("question", "answer", *PAIR, "reference", "item", "group", "system", "conversation")
@@ -437,7 +419,7 @@ class Columns:
     def taken(self) -> dict[str, str]:
         """Return these columns' names -> what each is taken as, a dict of texts."""
         taken: dict[str, list[str]] = {}
-        for field, part, column in self._named():
+        for field, part, column in self._named(_FIELDS):
             if field != "reference_separator":
                 what = f"field {part}" if field == "fields" else field.removesuffix("s").replace("_", " ")
                 taken.setdefault(column, []).append(what)
@@ -447,7 +429,7 @@ class Columns:
         """Return the options that name these columns, as a list of words."""
         words = [
             (_OPTION_OF[field], column) if field in _OPTION_OF else ("--col", f"{part}={column}")
-            for field, part, column in self._named()
+            for field, part, column in self._named(_FIELDS)
         ]
         return [word for pair in dict.fromkeys(words) for word in pair]
 
@@ -455,16 +437,16 @@ class Columns:
         """The options that name the columns, as they are typed."""
         return shlex.join(self.typed())
 
-    def _named(self) -> Iterator[tuple[str, str, str]]:
-        """The field of each column that is named, what `--col` calls the part, and the column."""
-        part_of_field = {field: part for part, field in PARTS.items()}
-        for field in _TYPED:
-            if field == "fields":
-                yield from (("fields", name, column) for name, column in self.fields)
-                continue
-            value, part = getattr(self, field), part_of_field.get(field, field.removesuffix("s"))
-            columns = value if isinstance(value, tuple) else [value] * (value is not None)
-            yield from ((field, part, column) for column in columns)
+    def _named(self, fields: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+        """Yield (field, what `--col` calls the part, column) of each column that some fields name."""
+        for field in fields:
+            value, part = getattr(self, field), _PART_OF_FIELD.get(field, field)
+            for column in value if isinstance(value, tuple) else [value] * (value is not None):
+                yield (field, *column) if field == "fields" else (field, part, column)
+
+
+_FIELDS = tuple(each.name for each in dataclasses.fields(Columns) if each.name not in ("usual", "defaults"))
+_PART_OF_FIELD = {field: part for part, field in PARTS.items()}
 
 
 def columns_file(path: Path) -> Path:
