@@ -331,7 +331,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     with pytest.raises(InputError) as error:
         judge_named("include(lemmas=pl)@local")
     assert str(error.value) == (
-        "include(lemmas=pl)@local needs simplemma, which is not installed: pip install simplemma, "
+        "lemmas=pl needs simplemma, which is not installed: pip install simplemma, "
         "or in a checkout of judgecal pip install '.[lemmas]'; or leave lemmas out of the name"
     )
 

@@ -4,8 +4,8 @@ Either is a function that takes what it reads of an item by the names of its par
 or a verdict and the reason for it. No verdict is None: then the item is unscored, and the reason says why.
 Its scale is the file's `SCALE`, else what the return type says: `bool` is binary. Parameters are filled as
 the inputs of a signature are, and some as more than a text: `reference_answers`, `contexts` (lists of texts),
-`conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking; a
-keyword-only one with a default is a setting (`settings.py`). A function may be `async`: then the engine
+`conversation` (turns), `expect` (rules by name) and `item` (all of it). One with a default may be lacking; of
+a local judge a keyword-only one is a setting (`settings.py`). A function may be `async`: then the engine
 awaits many at once.
 """
 
@@ -33,30 +33,29 @@ from judgecal.errors import InputError, Stopped, error_text, unknown_name
 from judgecal.judges import local
 from judgecal.judges.local import local_rules
 from judgecal.judges.protocol import JudgeKind, JudgeName, item_value, lacking_inputs, refuse_lacking
-from judgecal.judges.settings import Setting, packages_of, read_settings, settings_of
+from judgecal.judges.settings import Setting, read_settings, settings_of
 from judgecal.records import Failure, Item, digest, well_formed
 from judgecal.scale import INTERVAL, Label, Scale
 from judgecal.signatures import read_source, run_source, scale_of_type, unit_of
 from judgecal.workspace import Workspace
 
 _VALUE_SHOWN = 80  # characters of a value that is no verdict, in the message about it
+_SHARED = f"{local.__name__}._"  # modules that local judges share
 _REASON = 500  # ... and of a reason for none
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedFunction:
-    """A function with what is said of it."""
+    """The function of a local judge with what is said of it."""
 
     call: Callable[..., Any]
     settings: tuple[Setting, ...]
     scale: Scale
     parameters: tuple[str, ...]  # those that are filled from an item, in its order
     inputs: tuple[str, ...]  # those of them that an item must have something for
-    program: Any = None  # the `dspy.Module` that is called, where it is one
-    # of a local judge: what its verdict is, where the rule comes from, what it asks for in words
-    about: str = ""
-    source: str = ""
-    needs: str = ""
+    about: str  # what its verdict is
+    source: str  # where the rule comes from
+    needs: str  # what it asks for, in words
 
     @property
     def unit(self) -> str:
@@ -66,8 +65,8 @@ class LoadedFunction:
 
 def load_function(
     path: Path, name: str, *, text: str, prompts: Mapping[str, Any] | None = None
-) -> LoadedFunction:
-    """Return the LoadedFunction of a file's path, the function's name in it and its `text`, which is run."""
+) -> tuple[Callable[..., Any], Scale, Any]:
+    """Return a function of a file's path by its name, the file's `text` being run; its Scale; its program."""
     content = vars(run_source(path, text))
     call, own_scale, program = content.get(name), None, None
     if is_program(call):
@@ -81,14 +80,11 @@ def load_function(
     if not inspect.isfunction(call):
         functions = [key for key, value in content.items() if inspect.isfunction(value)]
         raise unknown_name(f"function in {path}", name, functions)
-    where = f"{path}: {name}"
-    settings = settings_of(call, where)
-    scale = _told_scale(call, content, where) or own_scale
+    scale = _told_scale(call, content, f"{path}: {name}") or own_scale
     if scale is None:
         what = 'let it return bool, or write SCALE = "percentage" in the file'
-        raise InputError(f"{where} does not say its scale: {what}")
-    parameters, inputs = _parameters(call, where, {setting.name for setting in settings})
-    return LoadedFunction(call, settings, scale, parameters, inputs, program)
+        raise InputError(f"{path}: {name} does not say its scale: {what}")
+    return call, scale, program
 
 
 def is_program(value: object) -> TypeGuard[Any]:
@@ -98,7 +94,7 @@ def is_program(value: object) -> TypeGuard[Any]:
 
 
 def _parameters(
-    call: Callable[..., Any], where: str, without: Collection[str]
+    call: Callable[..., Any], where: str, without: Collection[str] = ()
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parameters that are filled from an item, but for some, and those that an item must have."""
     declared = inspect.signature(call).parameters.values()
@@ -146,10 +142,7 @@ class FunctionJudge:
         inputs: the parameters that an item must have something for.
         fingerprint: 16 hex digits over the file's text, the function's name and the settings, of a local
             judge also over what its module shares: another text is another judge.
-
-    Args:
-        parts: what the fingerprint is over beside the settings.
-        folders: where files that it is set to are looked for; none where it takes no file.
+        rules: of a judge of rules, keys of `expect`, of which an item must have one.
     """
 
     kind: JudgeKind
@@ -159,29 +152,19 @@ class FunctionJudge:
     scale: Scale
     _of_call: Scale | None = None  # of a single call, where a verdict is the mean of several
     program: Any = None
-    rules: tuple[str, ...] = ()  # of a judge of rules, keys of `expect`, of which an item must have one
+    rules: tuple[str, ...] = ()
 
     def __init__(
-        self, name: JudgeName, loaded: LoadedFunction, parts: Sequence[str], folders: Sequence[Path] = ()
+        self,
+        name: str,
+        call: Callable[..., Any],
+        parameters: tuple[str, ...],
+        inputs: tuple[str, ...],
+        fingerprint: str,
     ) -> None:
-        self.program = loaded.program
-        values, texts = read_settings(name, loaded.settings, folders)
-        self.name = str(dataclasses.replace(name, settings=tuple(sorted(texts.items()))))
-        files = [
-            hashlib.sha256(value.read_bytes()).hexdigest()
-            for value in values.values()
-            if isinstance(value, Path)
-        ]
-        self.fingerprint = _fingerprint([*parts, *files], texts) + name.mark
-        self._of_call, self.scale = loaded.scale, name.scale_of(loaded.scale)
-        function_set = partial(loaded.call, **values) if values else loaded.call
-        self._take(function_set, loaded.parameters, loaded.inputs)
-
-    def _take(self, call: Callable[..., Any], parameters: tuple[str, ...], inputs: tuple[str, ...]) -> None:
-        self.inputs = inputs
+        self.name, self.fingerprint, self.inputs = name, fingerprint, inputs
         self.unit = unit_of(parameters)
-        self._function = call
-        self._parameters = parameters
+        self._function, self._parameters = call, parameters
         self._is_async = inspect.iscoroutinefunction(call)
 
     def check_items(self, items: Sequence[Item]) -> None:
@@ -240,23 +223,29 @@ class LocalJudge(FunctionJudge):
 
     def __init__(self, name: JudgeName, *, workspace: Workspace) -> None:
         loaded, folders = load_local(name.signature), (Path(), workspace.root)
-        function = loaded.call.__name__
-        name, rule = dataclasses.replace(name, signature=function), local_rules()[function]
-        _, texts = read_settings(name, loaded.settings, folders)
-        versions = packages_of(str(name), rule.packages, texts)
-        if rule.check is not None:
-            rule.check(texts)
-        module = sys.modules[loaded.call.__module__]
+        call = loaded.call
+        name = dataclasses.replace(name, signature=call.__name__)
+        values, texts = read_settings(name, loaded.settings, folders)
+        module = sys.modules[call.__module__]
         shared = {str(getattr(value, "__module__", "")) for value in vars(module).values()}
         modules = [
             module,
             *(sys.modules[at] for at in sorted(shared) if at.startswith(f"{local.__name__}._")),
         ]
-        super().__init__(name, loaded, [function, *map(inspect.getsource, modules), *versions], folders)
+        parts: list[Any] = [call.__name__, *map(inspect.getsource, modules)]
+        parts += local_rules()[call.__name__].check(texts)
+        parts += [
+            hashlib.sha256(value.read_bytes()).hexdigest()
+            for value in values.values()
+            if isinstance(value, Path)
+        ]
+        fingerprint = digest([*parts, texts] if texts else parts)[:16]
+        name = dataclasses.replace(name, settings=tuple(sorted(texts.items())))
+        call = partial(call, **values) if values else call
+        super().__init__(str(name), call, loaded.parameters, loaded.parameters, fingerprint)
+        self.scale, self._required = loaded.scale, loaded.inputs
         rules = loaded.needs.partition("expect.")[2].partition(",")[0]
         self.rules = tuple(rules.split("/")) if rules else ()
-        self._required = self.inputs
-        self.inputs = self._parameters
 
     def check_items(self, items: Sequence[Item]) -> None:
         """Refuse items none of which has what the rule asks for; it costs nothing, so some may lack it."""
@@ -303,13 +292,15 @@ class PythonJudge(FunctionJudge):
             self.trained_on = frozenset(map(str, (prompts.get("judgecal") or {}).get("trained_on", ())))
         text = read_source(path)
         parts = [function, text] if prompts is None else [function, text, digest(prompts)]
-        now = _fingerprint(parts, dict(name.settings)) + name.mark
+        now = digest(parts)[:16] + name.mark
         if locked not in (None, now):
             raise InputError(
                 f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
                 f"{locked}): bring {path} back as it was, or run judgecal select again"
             )
-        super().__init__(name, load_function(path, function, text=text, prompts=prompts), parts)
+        call, self._of_call, self.program = load_function(path, function, text=text, prompts=prompts)
+        super().__init__(str(name), call, *_parameters(call, f"{path}: {function}"), now)
+        self.scale = name.scale_of(self._of_call)
 
 
 class GivenFunction(FunctionJudge):
@@ -330,16 +321,11 @@ class GivenFunction(FunctionJudge):
         path, text = file or ("", "")
         own_scale = _told_scale(call, getattr(call, "__globals__", {}) if file else {}, where)
         locked_as = file is not None and own_scale is not None and scale in (None, own_scale)
-        self.name = f"{path}:{name}@python" if locked_as else f"{name}@python"
-        self.fingerprint = _fingerprint([name, text], {}) if locked_as else secrets.token_hex(8)
+        fingerprint = digest([name, text])[:16] if locked_as else secrets.token_hex(8)
+        judge = f"{path}:{name}@python" if locked_as else f"{name}@python"
+        super().__init__(judge, call, *_parameters(call, where), fingerprint)
         if chosen_scale := scale or own_scale:
             self.scale = chosen_scale
-        settings = {
-            parameter.name
-            for parameter in inspect.signature(call).parameters.values()
-            if parameter.kind is parameter.KEYWORD_ONLY and parameter.default is not parameter.empty
-        }
-        self._take(call, *_parameters(call, where, settings))
 
     def __getattr__(self, name: str) -> Any:
         if name == "scale":
@@ -377,19 +363,13 @@ def load_local(name: str) -> LoadedFunction:
     if name not in rules:
         raise unknown_name("local judge", name, [*rules])
     rule = rules[name]
-    settings = settings_of(rule.call, name, files=True)
+    settings = settings_of(rule.call)
     scale = Scale.parse(rule.scale) if rule.scale else _told_scale(rule.call, {}, name)
     assert scale is not None  # a return type says it
     parameters, inputs = _parameters(rule.call, name, {setting.name for setting in settings})
     about = " ".join(inspect.cleandoc(rule.call.__doc__ or "").partition("\n\n")[0].split())
     needs = rule.needs or ", ".join(inputs)
-    return LoadedFunction(
-        rule.call, settings, scale, parameters, inputs, about=about, source=rule.source, needs=needs
-    )
-
-
-def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:
-    return digest([*parts, settings] if settings else list(parts))[:16]
+    return LoadedFunction(rule.call, settings, scale, parameters, inputs, about, rule.source, needs)
 
 
 def _label(scale: Scale, value: Any) -> Label:

@@ -3,8 +3,8 @@ code.
 
 A judge prints and parses as one string, split at the first `@`: `correctness_v3@gemini-flash` (a signature
 and a model; with a compiled program `...#<experiment>`), `exact_match@local` (a rule that calls nobody),
-`checks.py:score@python` (a function of the user's). The last two may have settings,
-`include(match=phrase)@local`. `...*5` (or `... x5`) is the mean of five calls of a judge that is asked anew
+`checks.py:score@python` (a function of the user's). A rule may have settings, `include(match=phrase)@local`.
+`...*5` (or `... x5`) is the mean of five calls of a judge that is asked anew
 each time. Verdicts that came with the data are a recorded judge's.
 """
 
@@ -29,7 +29,7 @@ JudgeKind = Literal["prompt", "local", "python", "recorded"]
 _SHOWN = 3  # item ids named in one message
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _SETTING = re.compile(rf'\s*([^\W\d]\w*)\s*=\s*({_QUOTED}|[^,()"]*)\s*')
-_WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@(local|python)')
+_WITH_SETTINGS = re.compile(rf'([^@]+?)\(((?:{_QUOTED}|[^()"])*)\)@local')
 _CALLS = re.compile(r'(.+@.+?)(?:\*| +x(?=[\d.-]|$))([^@"()]*)', re.DOTALL)
 _MOST_CALLS = 100
 _BARE = re.compile(r"[\w.+-]+")  # a value that needs no quotes
@@ -65,7 +65,7 @@ class JudgeName:
         signature: the signature; of a local judge its name, of a python judge `file.py:function`.
         model: the model's alias, or the word `local` or `python`.
         program: the experiment that compiled its program, or None.
-        settings: of a local or a python judge, by name: the values as texts.
+        settings: of a local judge, by name: the values as texts.
         calls: how many make one verdict, their mean.
     """
 
@@ -87,7 +87,7 @@ class JudgeName:
                 raise InputError(f"{text}: *K is one number of calls, from 2 to {_MOST_CALLS}")
             return dataclasses.replace(single, calls=calls)
         if match := _WITH_SETTINGS.fullmatch(text):
-            return cls(match[1], match[3], settings=_settings(match[2], text))
+            return cls(match[1], "local", settings=_settings(match[2], text))
         signature, _, behind = text.partition("@")
         model, mark, program = behind.partition("#")
         name = cls(signature, model, program or None)
@@ -96,8 +96,8 @@ class JudgeName:
         kind = "local" if text in local_rules() else "embedded"
         meant = f" (did you mean {text}@{kind}?)" if re.fullmatch(r"[\w/.-]+", text) else ""
         raise InputError(
-            f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local or "
-            f"FILE.py:FUNCTION@python; the last two take settings, as in NAME(setting=value)@local{meant}"
+            f"{text!r} is not a judge: write signature@model, signature@model#experiment, NAME@local, "
+            f"NAME(setting=value)@local or FILE.py:FUNCTION@python{meant}"
         )
 
     @classmethod

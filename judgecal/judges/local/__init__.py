@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,8 +23,8 @@ class LocalRule:
     scale: str | None  # None for what the function's return type says
     source: str  # where the rule comes from
     needs: str  # of an item, in words; empty for the names of the parameters
-    check: Callable[[Mapping[str, str]], None] | None  # refuses settings that it cannot take
-    packages: Mapping[str, str]  # package that is not always installed -> the setting that needs it
+    check: Callable[[Mapping[str, str]], Sequence[str]]
+    """Refuses settings that it cannot take; else the versions of packages that they need."""
 
 
 _RULES: dict[str, LocalRule] = {}
@@ -35,13 +35,12 @@ def local_judge(
     *,
     source: str,
     needs: str = "",
-    check: Callable[[Mapping[str, str]], None] | None = None,
-    packages: Mapping[str, str] | None = None,
+    check: Callable[[Mapping[str, str]], Sequence[str]] = lambda _: (),
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that declares a local judge from a `source` (text); options as in `LocalRule`."""
 
     def declare(call: Callable[..., Any]) -> Callable[..., Any]:
-        _RULES[call.__name__] = LocalRule(call, scale, source, needs, check, packages or {})
+        _RULES[call.__name__] = LocalRule(call, scale, source, needs, check)
         return call
 
     return declare

@@ -12,10 +12,11 @@ import functools
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
-from judgecal.errors import unknown_name
+from judgecal.errors import not_installed, unknown_name
 from judgecal.judges.local import local_judge
 from judgecal.records import Item
 
@@ -28,15 +29,21 @@ _WORD = re.compile(r"[^\W_]+")
 _ASCII = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 _NO_ENTRY = "each entry of the rule must be a phrase or a list of alternative phrases"
 _MESSAGE = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
-_LEMMAS = {"simplemma": "lemmas"}
 _MOST_WORDS = 1 << 17  # whose dictionary forms are held
 _NAMED = 3  # phrases that a reason names
 
 
-def check_language(settings: Mapping[str, str]) -> None:
-    """Refuse a setting `lemmas` that is no language of simplemma's."""
-    if language := settings.get("lemmas"):
-        _lemmas(language)
+def check_language(settings: Mapping[str, str]) -> tuple[str, ...]:
+    """Refuse a setting `lemmas` that is no language of simplemma's; return its version, a text in a tuple."""
+    if not (language := settings.get("lemmas")):
+        return ()
+    try:
+        version = metadata.version("simplemma")
+    except metadata.PackageNotFoundError:
+        instead = "leave lemmas out of the name"
+        raise not_installed(f"lemmas={language} needs", "simplemma", "lemmas", instead=instead) from None
+    _lemmas(language)
+    return (f"simplemma {version}",)
 
 
 def words_of(text: str, lemmas: str = "") -> list[str]:
@@ -114,13 +121,7 @@ def _lemmas(language: str) -> _Lemmas:
     return _Lemmas(functools.partial(simplemma.lemmatize, lang=language, low_memory=True))
 
 
-@local_judge(
-    "percentage",
-    source="RAG-IFEval, include",
-    needs="answer, expect.include",
-    check=check_language,
-    packages=_LEMMAS,
-)
+@local_judge("percentage", source="RAG-IFEval, include", needs="answer, expect.include", check=check_language)
 def include(
     answer: str, expect: Mapping[str, Any], *, match: Match = "substring", lemmas: str = ""
 ) -> tuple[float | None, str]:
@@ -137,13 +138,7 @@ def include(
     return share, f"not there: {named(absent)}" if absent else ""
 
 
-@local_judge(
-    "percentage",
-    source="RAG-IFEval, exclude",
-    needs="answer, expect.exclude",
-    check=check_language,
-    packages=_LEMMAS,
-)
+@local_judge("percentage", source="RAG-IFEval, exclude", needs="answer, expect.exclude", check=check_language)
 def exclude(
     answer: str, expect: Mapping[str, Any], *, match: Match = "substring", lemmas: str = ""
 ) -> tuple[float | None, str]:
@@ -236,7 +231,6 @@ def refuse(answer: str, expect: Mapping[str, Any], *, message: str = _MESSAGE) -
     source="RAG-IFEval, safe",
     needs="answer, expect.safe, a word list in the workspace",
     check=check_language,
-    packages=_LEMMAS,
 )
 def safe(
     answer: str, expect: Mapping[str, Any], *, words: Path = Path("badwords.txt"), lemmas: str = ""
@@ -279,7 +273,6 @@ def _listed(path: Path, lemmas: str) -> tuple[frozenset[str], tuple[str, ...]]:
     source="RAG-IFEval",
     needs="answer, expect.include/exclude/cite/refuse/safe",
     check=check_language,
-    packages=_LEMMAS,
 )
 def rules(
     answer: str,

@@ -13,11 +13,12 @@ from judgecal.records import Item
 _LENGTH = 3  # of the runs of words that are looked for
 
 
-def check_k(settings: Mapping[str, str]) -> None:
+def check_k(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Refuse settings whose `k` is neither a number of contexts nor `all`."""
     k = settings.get("k", "all")
     if k != "all" and not (k.isascii() and k.isdigit() and int(k)):
         raise InputError(f"k must be a whole number from 1, or all, found {k!r:.40}")
+    return ()
 
 
 def _first(contexts: Sequence[str], k: str) -> tuple[Sequence[str], int]:
