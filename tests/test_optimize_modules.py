@@ -217,12 +217,7 @@ def test_knn_few_shot_is_scored_and_compared_and_not_locked(
         )
 
 
-def test_a_plain_prompt_goes_the_way_of_prompts(workspace: Workspace, gold: GoldSet) -> None:
-    cls = judgecal_names.load_signature("correctness_v3", workspace=workspace).cls
-    found = judgecal_names.optimize(
-        judgecal_names.Judge(dspy.Predict(cls)), gold, model="embedded", final=False
-    )
-    assert found.judge == f"correctness_v3@embedded#{found.experiment}"
+def test_a_plain_prompt_is_optimised_as_a_program(gold: GoldSet) -> None:
     own = dspy.Predict("question, reference_answer, answer -> verdict: float")
     found = judgecal_names.optimize(judgecal_names.Judge(own), gold, model="embedded", final=False)
     assert found.judge == f"Predict@python#{found.experiment}" and found.dev.candidates[-1].n_demos > 0

@@ -47,7 +47,7 @@ def judge_named(
     Args:
         scale: of a function's or a program's verdicts; where nothing says it, that of the gold set.
         model: an alias of the models, for a compiled prompt.
-        signature: the workspace's signature that it is of; recognised by its fields where not given.
+        signature: the workspace's signature that a compiled prompt is of.
         trained_on: the gold set whose train split a compiled program has seen, or the groups; () for none.
         workspace: the current one where not given.
     """

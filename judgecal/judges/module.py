@@ -10,23 +10,17 @@ from typing import Any
 
 import dspy
 
-from judgecal.errors import InputError, listed
+from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised
 from judgecal.judges.prompt import PromptJudge, save_program, with_prompts
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
 from judgecal.scale import Scale
-from judgecal.signatures import (
-    list_signatures,
-    load_signature,
-    outline_signature,
-    scale_of_field,
-    verdict_fields,
-)
+from judgecal.signatures import load_signature, scale_of_field, verdict_fields
 from judgecal.workspace import Workspace
 
-OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
+_OWN_FORWARDS = (dspy.Predict.forward, dspy.ChainOfThought.forward)
 _WITHOUT = "or leave model= out, and it is scored as it is, with the models that it calls itself"
 
 
@@ -118,12 +112,14 @@ def program_judge(
 ) -> PromptJudge:
     """Return the PromptJudge of a dspy.Module, names of model and signature, trained_on and a Workspace."""
     where = type(program).__name__
-    if type(program).forward not in OWN_FORWARDS:
+    if type(program).forward not in _OWN_FORWARDS:
         what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
         raise InputError(f"{where} {what} {_WITHOUT}")
     predictor = only_predictor(program)
     names, state = list(predictor.signature.fields), predictor.dump_state()
-    loaded = load_signature(signature or _recognised(predictor.signature, workspace), workspace=workspace)
+    if signature is None:
+        raise InputError(f"{where}: name the workspace's signature that it is of, signature=NAME, {_WITHOUT}")
+    loaded = load_signature(signature, workspace=workspace)
     fields = list(loaded.cls.fields)
     if names != fields:
         raise InputError(f"{where}: its fields are not those of signature {loaded.name}: {', '.join(fields)}")
@@ -137,25 +133,6 @@ def program_judge(
     path.parent.mkdir(parents=True, exist_ok=True)
     save_program(path, stored, signature=loaded, trained_on=groups)
     return PromptJudge(JudgeName(loaded.name, model, slug), workspace=workspace)
-
-
-def _recognised(cls: type[dspy.Signature], workspace: Workspace) -> str:
-    """The signature of the workspace that has the fields of a class, and of several its instructions."""
-    names = list(cls.fields)
-    alike, unchanged = [], []
-    for name in list_signatures(workspace):  # a text prompt has no outputs
-        try:
-            outline = outline_signature(name, workspace=workspace)
-        except InputError:  # it is named by whoever uses it
-            continue
-        same = [*outline.inputs, *outline.outputs] == names
-        alike += [name] * same
-        unchanged += [name] * (same and outline.instructions == cls.instructions)
-    for candidates in (alike, unchanged):
-        if len(candidates) == 1:
-            return candidates[0]
-    what = f"{listed(alike)} have" if alike else "no signature of the workspace has"
-    raise InputError(f"{what} its fields ({', '.join(names)}): name one, signature=NAME, {_WITHOUT}")
 
 
 def groups_seen(where: str, compiled: bool, trained_on: GoldSet | Iterable[str] | None) -> frozenset[str]:

@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import dspy
-from pydantic import ConfigDict
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, validated
 from judgecal.engine.calls import Message, ParsedReply, ReplySchema, Token
@@ -282,15 +281,10 @@ class PromptState:
 
 @dataclass(frozen=True, slots=True)
 class _ProgramState(PromptState):
-    """The content of `program.json`. A model, traces and versions in it are not read."""
+    """What is read of `program.json`: no model, traces and versions."""
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
     judgecal: _CompiledFrom
     fields: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
-    traces: Any = None
-    train: Any = None
-    lm: Any = None
-    metadata: Any = None
 
 
 def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str) -> ProgramFile:

@@ -15,7 +15,7 @@ from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import typed_verdict
 from judgecal.judges.function import FunctionJudge, GivenFunction
-from judgecal.judges.module import OWN_FORWARDS, as_function, own_signature, program_judge, verdict_of
+from judgecal.judges.module import as_function, own_signature, verdict_of
 from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.protocol import Judge
 from judgecal.models import ModelSpec, load_catalogue
@@ -112,9 +112,6 @@ def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Works
     if "forward" in vars(program) or not program.predictors() or not hasattr(type(program), "forward"):
         what = "has no prompt, or no forward of its class's own, which DSPy's optimisers call"
         raise InputError(f"{judge.name} {what}: score and compare take it")
-    if type(program).forward in OWN_FORWARDS:
-        with contextlib.suppress(InputError):  # of no signature of the workspace
-            return program_judge(program, model, None, judge.trained_on, workspace)
     program = program.deepcopy()
     program.set_lm(None)
     program._compiled = False  # DSPy would leave its prompts alone
