@@ -82,10 +82,8 @@ def plain(value: Any) -> Any:
         return [value.size, *map(plain, (flat.sum(), flat @ np.arange(1.0, flat.size + 1.0), flat @ flat))]
     if dataclasses.is_dataclass(value):
         properties = [name for name, part in vars(type(value)).items() if isinstance(part, property)]
-        return [
-            plain(getattr(value, name))
-            for name in [*(f.name for f in dataclasses.fields(value)), *properties]
-        ]
+        parts = (getattr(value, name) for name in [*(f.name for f in dataclasses.fields(value)), *properties])
+        return [plain(part) for part in parts if not isinstance(part, type(value))]
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
