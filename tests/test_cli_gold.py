@@ -198,8 +198,11 @@ def weighted_accuracy(
     [
         (("first", "-n", "20", "--strata", "verdict"), "--strata is disagreement, found 'verdict'"),
         (("first", "--strata", "disagreement"), "say how many items by -n"),
-        (("first", "-n", "20", "--strata", "disagreement"), "first kept no rows without labels"),
-        (("pool", "-n", "20", "--strata", "disagreement"), "'pool' is a gold set"),
+        (
+            ("first", "-n", "20", "--strata", "disagreement"),
+            "first/rows.json: no rows without labels were kept",
+        ),
+        (("pool", "-n", "20", "--strata", "disagreement"), "unknown experiment 'pool'"),
     ],
 )
 def test_what_cannot_be_drawn(

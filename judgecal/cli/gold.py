@@ -157,16 +157,16 @@ def sheet_command(
             last = [f"with the labels imported: {table.after(source, drawn.card.name, workspace)}"]
     elif given:
         raise InputError(f"{', '.join(given)}: only a table in a file takes it, and {source!r} is none")
+    elif sheet.strata is not None:
+        if sheet.strata != "disagreement":
+            raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
+        draw: dict[str, Any] = {"n": sheet.limit, "seed": sheet.seed, "labels": table.labels}
+        drawn = draw_of(source, workspace, name=name, **draw)
     else:
-        labelled = find_source(source, workspace, rows=sheet.strata is not None)
+        labelled = find_source(source, workspace)
         gold, to, items = labelled.gold, labelled.to, labelled.items
         if sheet.ties:
             items, notes = _tied(labelled, items)
-        if sheet.strata not in (None, "disagreement"):
-            raise InputError(f"--strata is disagreement, found {sheet.strata!r}")
-        if sheet.strata is not None:
-            draw: dict[str, Any] = {"n": sheet.limit, "seed": sheet.seed, "labels": table.labels}
-            drawn = draw_of(source, gold, items, workspace, name=name, **draw)
         limit, name = sheet.limit, to
     if drawn is not None:
         items, notes, limit, name, to = drawn.items, drawn.notes, None, drawn.card.name, drawn.card.name

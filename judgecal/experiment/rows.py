@@ -4,8 +4,6 @@ people label: the items of a set or of an experiment, and draws."""
 from __future__ import annotations
 
 import dataclasses
-import json
-import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +12,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import orjson
 
-from judgecal.artefacts import SCHEMA, read_json
+from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.commands import wing
-from judgecal.engine.log import Journal
+from judgecal.engine.log import PRIVATE, Journal
 from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import DRAW, Look, look_at_test
@@ -27,8 +26,7 @@ from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, load_gold, write_gold
 from judgecal.goldset.card import UNKNOWN_LICENCE
 from judgecal.goldset.draw import DrawStratum, allocate, draw
-from judgecal.goldset.load import read_items
-from judgecal.goldset.write import item_row, name_problems
+from judgecal.goldset.write import name_problems
 from judgecal.judges.protocol import Judge
 from judgecal.records import Estimate, Item, Judgement, digest
 from judgecal.scale import Label, Scale
@@ -47,14 +45,13 @@ from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.metrics import amount_of
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Floats, Ints, codes_of
-from judgecal.tables import write_json_lines
-from judgecal.workspace import Workspace, write_text
+from judgecal.workspace import Workspace, shown, write_text
 
 DecidedBy = Literal["rows", "labels", "gold"]
 RowVerdicts = Sequence[Label | None]
 LEAST_DRAWN = 10
 """Fewer labels than this decide nothing."""
-ROWS, _ABOUT = "rows.jsonl", "rows.json"
+ROWS = "rows.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +82,6 @@ class OnRows:
     why: str
     look: str | None  # which decision on the draw this is, in words
     labels: str | None = None  # the set that they are in
-    n_tied: int = 0  # drawn rows on which raters tie, and those that nobody rated yet
-    n_waiting: int = 0
 
     @property
     def more(self) -> int | None:
@@ -98,16 +93,9 @@ class OnRows:
 
 
 def sheet_command(experiment: str, on: OnRows) -> str | None:
-    """Return, for an experiment's name and its OnRows, the command (text or None) that brings open labels.
-
-    First those of the draw that are missing, then a sheet; None where labels settle nothing.
-    """
+    """Return the command of a sheet, a text, for an experiment's name and its OnRows; None if none helps."""
     if on.more is None:
         return None
-    if on.n_tied:
-        return f"judgecal gold label {on.labels} --adjudicate"
-    if on.n_waiting:
-        return f"judgecal gold label {on.labels}"
     extends, to = "", "labels"
     if on.labels is not None:
         extends, to = f" --labels {on.labels}", f"{on.labels}-{on.n_labels + on.more}"
@@ -180,15 +168,6 @@ class UnlabelledRows:
             n_left_out,
         )
 
-    @property
-    def title(self) -> str:
-        """What is drawn from, in words."""
-        return f"{self.where} where {', '.join(self.judges)} differ"
-
-    @cached_property
-    def _labels(self) -> list[Label]:
-        return [self.gold.labels[item.item_id] for item in self.known]
-
     @cached_property
     def pair(self) -> VerdictPairs:
         a, b = map(_numbers, self.verdicts)
@@ -198,7 +177,8 @@ class UnlabelledRows:
     @cached_property
     def outlook(self) -> tuple[Outlook, KnownClasses]:
         """What the labelled items let expect, and the mix of their labels."""
-        labels, groups = _numbers(self._labels), [item.group for item in self.known]
+        labels = _numbers([self.gold.labels[item.item_id] for item in self.known])
+        groups = [item.group for item in self.known]
         a, b = map(_numbers, self.of_known)
         two = VerdictPairs(a, b, codes_of(groups, len(labels)), self.gold.scale, self.metric)
         return Outlook.of(two, labels), KnownClasses(two.class_of(labels), two.groups)
@@ -218,15 +198,11 @@ class UnlabelledRows:
         return strata
 
     def write(self, folder: Path) -> None:
-        """Write its own rows and their strata into a folder, so that `gold sheet` can draw from them."""
-        write_json_lines(folder / ROWS, [item_row(item) for item in self.items])
-        (folder / ROWS).chmod(0o600)  # texts of production, as in the journal
-        strata = [
-            [stratum.name, [item.item_id for item in stratum.items], stratum.spread]
-            for stratum in self.draws()
-        ]
-        about = {"schema": SCHEMA, "where": self.title, "strata": strata}
-        write_text(folder / _ABOUT, json.dumps(about) + "\n")
+        """Write its own rows in their strata into a folder, so that `gold sheet` can draw from them."""
+        title = f"{self.where} where {', '.join(self.judges)} differ"
+        kept = {"schema": SCHEMA, "where": title, "strata": self.draws()}
+        write_text(folder / ROWS, orjson.dumps(kept).decode())
+        (folder / ROWS).chmod(PRIVATE)  # texts of production, as in the journal
 
     def labelled(self, gold: GoldSet) -> LabelledRows:
         """Return the LabelledRows that a drawn GoldSet labels: labels, and chances to be drawn.
@@ -327,10 +303,6 @@ class UnlabelledRows:
             why="",
             look=look,
             labels=None if labels is None else labels.name,
-            n_tied=0 if labels is None else len(labels.tied),
-            n_waiting=0
-            if labels is None
-            else len(labels.items) - len({rating.item_id for rating in labels.ratings}),
         )
         return dataclasses.replace(rows, why=self._why(rows, margin))
 
@@ -381,19 +353,24 @@ def judgements_of_rows(
             yield row.item, [judgement_of(journal, judge, row.shown(judge)) for judge in judges]
 
 
-def kept_rows(folder: Path) -> tuple[list[DrawStratum], str]:
-    """Return the list of DrawStratum that a migration wrote in a folder (a path), and their title."""
-    if not (folder / ROWS).is_file():
-        raise InputError(
-            f"{folder.name} kept no rows without labels: judgecal migrate --on FILE says where two judges "
-            "differ, and its experiment keeps them"
+@dataclass(frozen=True, slots=True)
+class KeptRows:
+    """Rows without labels that a migration wrote down, in strata to draw from."""
+
+    where: str  # what they are, in words
+    strata: tuple[DrawStratum, ...]
+
+    @classmethod
+    def read(cls, folder: Path) -> KeptRows:
+        """Read the KeptRows in a folder."""
+        path, absent = (
+            folder / ROWS,
+            (
+                "no rows without labels were kept: judgecal migrate --on FILE says where two judges differ, "
+                "and its experiment keeps them"
+            ),
         )
-    about, items = read_json(folder / _ABOUT, absent="is not there"), read_items(folder / ROWS)
-    by_id = {item.item_id: item for item in items}
-    strata = [
-        DrawStratum(name, tuple(by_id[key] for key in ids), spread) for name, ids, spread in about["strata"]
-    ]
-    return strata, about["where"]
+        return validated(cls, read_json(path, absent=absent), shown(path))
 
 
 def _numbers(labels: Sequence[Label | None]) -> Floats:
@@ -410,13 +387,10 @@ class LabelSource:
     to: str  # the set that the labels go into: `gold`, or a new one where the answers are an answerer's
 
 
-def find_source(
-    name: str, workspace: Workspace, *, labelling: bool = False, rows: bool = False
-) -> LabelSource:
+def find_source(name: str, workspace: Workspace, *, labelling: bool = False) -> LabelSource:
     """Return the LabelSource, Items to label, for a name (of a set or experiment) in a Workspace.
 
-    Of an experiment the items are those that its judges judged, as they are in the set today; with `rows` the
-    rows without labels that it kept, where it kept some.
+    Of an experiment the items are those that its judges judged, as they are in the set today.
     """
     folders = [workspace.experiments / name, Path(name)]
     folder = next((folder for folder in folders if (folder / "experiment.toml").is_file()), None)
@@ -435,8 +409,6 @@ def find_source(
         keep = f"judgecal report {name} ends with the command that imports it"
         raise InputError(f"{name} is of a table that is no gold set yet: {keep}")
     gold = load_gold(set_name, workspace=workspace)
-    if rows and (folder / ROWS).is_file():
-        return LabelSource(gold, read_items(folder / ROWS), gold.name)
     if config.get("command") in ("answer", "evaluate"):  # new items, which labels make a gold set of
         return LabelSource(gold, wing("answered items")(folder), folder.name)
     judged = {(row.item_id, row.item_sha) for row in stored_rows(folder / "judgements.jsonl").latest.values()}
@@ -461,20 +433,12 @@ class LabelSample:
     notes: tuple[str, ...]
     before: GoldSet | None = None
     earlier: tuple[Item, ...] = ()
-    rubric: Path | None = None  # the file that goes with the set, under the name that the card has for it
 
     def write(self, workspace: Workspace) -> GoldSet:
         """Write its own sample as a set into a Workspace, with earlier labels; return the GoldSet."""
         ratings, joins = (self.before.ratings, True) if self.before else ((), False)
-        made = write_gold(
-            self.card, (*self.earlier, *self.items), ratings, workspace=workspace, replace=joins
-        )
-        place = made.path / (self.card.rubric or "")
-        inside = place.resolve().is_relative_to(made.path.resolve())
-        if self.rubric is not None and self.rubric.is_file() and inside:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(self.rubric, place)
-        return made
+        items = (*self.earlier, *self.items)
+        return write_gold(self.card, items, ratings, workspace=workspace, replace=joins)
 
 
 def answers_sample(source: LabelSource) -> LabelSample:
@@ -491,59 +455,35 @@ def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
 
 
 def draw_of(
-    source: str,
-    gold: GoldSet,
-    items: Sequence[Item],
-    workspace: Workspace,
-    *,
-    n: int | None,
-    name: str,
-    seed: int,
-    labels: str | None = None,
+    source: str, workspace: Workspace, *, n: int | None, name: str, seed: int, labels: str | None = None
 ) -> LabelSample:
-    """Draw n of a source's Items, by GoldSet, Workspace, new set's name and seed, as a LabelSample.
-
-    They are of the rows that a migration kept (`experiment.rows`).
+    """Draw n of the rows that a migration, an experiment's name in a Workspace, wrote down: a LabelSample.
 
     Args:
-        gold: the set that the items are of; the new one has its scale and its splits.
+        name: the new set, which has the scale and the splits of the migration's.
         labels: the set of what was drawn before, which the new ones join.
     """
-    if n is None:
-        raise InputError("--strata draws: say how many items by -n")
-    if source in workspace.gold_sets:
-        raise InputError(
-            f"--strata draws where the judges of an experiment differ, and {source!r} is a gold set"
-        )
+    if n is None or n < LEAST_DRAWN:
+        raise InputError(f"--strata draws: say how many items by -n, {LEAST_DRAWN} or more")
     workspace.require_writable("gold sheet --strata")
+    experiment = find_experiment(workspace, source)
+    kept = KeptRows.read(experiment.folder)
     before = None if labels is None else load_gold(labels, workspace=workspace)
     problems = [] if before else name_problems(name, workspace=workspace, replace=False)
-    if n < LEAST_DRAWN:
-        problems.append(f"-n must be at least {LEAST_DRAWN}, found {n}")
-    strata, where = kept_rows(find_experiment(workspace, source).folder)
-    left = {item.item_id for item in items}
-    strata = [
-        replace(stratum, items=tuple(item for item in stratum.items if item.item_id in left))
-        for stratum in strata
-    ]
     done = {item.item_id: item.inclusion_probability for item in before.items} if before else {}
-    drawable = {item.item_id for stratum in strata for item in stratum.items}
-    if not done.keys() <= drawable:
-        problems.append(f"--labels {labels}: it was drawn from other rows: leave it out for a new draw")
-    for stratum in strata:
-        if len({done[item.item_id] for item in stratum.items if item.item_id in done}) > 1:
-            problems.append(f"--labels {labels}: rows or judges have changed: leave it out for a new draw")
+    drawn_of = [[done[i.item_id] for i in part.items if i.item_id in done] for part in kept.strata]
+    if sum(map(len, drawn_of)) < len(done) or any(len({*chances}) > 1 for chances in drawn_of):
+        problems.append(f"--labels {labels}: rows or judges have changed: leave it out for a new draw")
     refuse(problems)
-    drawn = draw(strata, n, seed=seed, before=done, at_large=0.0)
+    drawn = draw(kept.strata, n, seed=seed, before=done, at_large=0.0)
     counts = ", ".join(f"{stratum}: {size} of {there}" for stratum, (size, there) in drawn.counts.items())
     if before is not None:
         joined = f"they join gold set {before.name}, whose {len(done)} items have new inclusion_probabilities"
         notes = (f"drawn: {counts}", joined)
         return LabelSample(before.card, drawn.items, notes, before=before, earlier=drawn.earlier)
-    card = drawn_card(name, gold.scale, f"drawn from {where} ({counts}), seed {seed}", "stratified")
-    like_gold = {key: getattr(gold.card, key) for key in ("licence", "rubric", "anchors", "splits")}
-    card = replace(card, **like_gold)
+    gold = load_gold(experiment.config["gold"]["set"], workspace=workspace)
+    card = drawn_card(name, gold.scale, f"drawn from {kept.where} ({counts}), seed {seed}", "stratified")
+    like_gold = {key: getattr(gold.card, key) for key in ("licence", "anchors", "splits")}
     waits = f"the items and their inclusion_probability are gold set {name}, which waits for the labels"
     waits += f"; once it has them, the command that made {source} takes --labels {name}"
-    rubric = gold.path / card.rubric if card.rubric else None
-    return LabelSample(card, drawn.items, (f"drawn: {counts}", waits), rubric=rubric)
+    return LabelSample(replace(card, **like_gold), drawn.items, (f"drawn: {counts}", waits))
