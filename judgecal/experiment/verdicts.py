@@ -16,10 +16,8 @@ import polars as pl
 
 from judgecal.experiment.agreement import SliceEntry, StoredExperiment, constant_judge
 from judgecal.experiment.agreement_table import AgreementTable, Matrix, Verdicts, as_lists, is_absent
-from judgecal.goldset import GOLD
-from judgecal.goldset.wording import grouped
 from judgecal.models.embedded.text import refuses
-from judgecal.records import Estimate, Item, Rating
+from judgecal.records import Estimate, Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.stats import compare_paired
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
@@ -183,128 +181,98 @@ def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
 
 @dataclass(frozen=True, slots=True)
 class ItemVerdicts:
-    """What one judge said of one item."""
+    """What one judge said of one item: of its repeats the one farthest from the label stands out."""
 
     judge: str
     binary: bool  # whether these verdicts are pass and fail
     verdicts: tuple[Label | None, ...]  # those that describe the judge, of its repeats; None where unscored
-    reasoning: str  # of the one that lies farthest from the label
-    raw_reply: str  # of that one, where the journal holds one
-    error: str | None  # of that one, as `Cut.error` names it; None where right or unscored
-    distance: float  # of that one, as `Cut.distance`
+    raw: tuple[Label | None, ...]  # as it gave them, where the others are calibrated; else empty
+    classes: tuple[str, ...]  # of its verdicts, as in a table of confusion; empty where there is none
+    error: str | None  # as `Cut.error` names it; None where right or unscored
+    distance: float  # as `Cut.distance`; 1 where unscored
     unscored: str | None  # the error kind where it has no verdict
-    raw: tuple[Label | None, ...] = ()  # as it gave them, where the others are calibrated; else empty
-    classes: tuple[str, ...] = ()  # of its verdicts, as in a table of confusion; empty where there is none
+    reasoning: str  # or the reply that could not be read
 
     @property
     def parts(self) -> bool:
-        """Whether the judge errs on the item, or has no verdict: the farthest verdict from the label."""
+        """Whether the judge errs on the item, or has no verdict."""
         return self.error is not None or self.unscored is not None
 
 
 @dataclass(frozen=True, slots=True)
 class PartedItem:
-    """An item that judges and people judged: its label and ratings, and what every judge said."""
+    """An item that judges and people judged: its label, and what every judge said."""
 
     item: Item
     label: Label
     binary: bool
-    ratings: tuple[Rating, ...]
+    label_class: str  # of its label, as in a table of confusion; empty where there is none
     said: tuple[ItemVerdicts, ...]
-    judges_differ: bool  # among themselves, at the pass mark where there is one
-    people_differ: bool  # likewise
-    label_class: str = ""  # of its label, as in a table of confusion; empty where there is none
 
     @property
     def parts(self) -> bool:
         """Whether a judge and people part."""
-        return self.n_wrong > 0
-
-    @property
-    def n_wrong(self) -> int:
-        return sum(judge.parts for judge in self.said)
-
-    @property
-    def distance(self) -> float:
-        """How far the farthest judge's verdict lies from the label, 0..1."""
-        return max((1.0 if judge.unscored else abs(judge.distance) for judge in self.said), default=0.0)
+        return any(judge.parts for judge in self.said)
 
 
 def parted_items(
     table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
 ) -> tuple[PartedItem, ...]:
-    """Return PartedItems from AgreementTable, judges' Verdicts and Items: a lone judge errs, then others.
+    """Return PartedItems from AgreementTable, judges' Verdicts and Items: where a judge errs, then others.
 
-    Worst first: farthest from the label, then most judges wrong, then those of whose label the single raters
-    are surest. Of the others every k-th, so that at most `_AGREED` stand for all. Test items, which are not
-    for reading, are not to be among `items`, which are some of the table's.
+    Worst first: farthest from the label, then most judges wrong. Of the others every k-th, so that at most
+    `_AGREED` stand for all. Test items, which are not for reading, are not to be among `items`, which are
+    some of the table's.
     """
-    gold, places = table.gold, {item.item_id: place for place, item in enumerate(table.items)}
-    ratings = grouped(gold.ratings, lambda rating: rating.item_id)
-    people, numeric = Cut(gold.scale, gold.scale), gold.scale.numeric
-    at = [places[item.item_id] for item in items]
-    every = [_judged(table, judge, at) for judge in judges]
-    scales = (table.described(judge)[1] for judge in judges)
-    classed = next((cut for cut in (Cut(gold.scale, scale) for scale in scales) if cut.classed), None)
-
-    def judged(item: Item, judges: tuple[ItemVerdicts, ...]) -> tuple[float, PartedItem]:
-        label, of_item = gold.labels[item.item_id], tuple(ratings.get(item.item_id, ()))
-        given = [rating.label for rating in of_item if rating.rater != GOLD and rating.label is not None]
-        scored = [judge for judge in judges if judge.unscored is None]
-        judges_differ = len({judge.error if numeric else judge.verdicts for judge in scored}) > 1
-        people_differ = any(people.error(given[0], other) for other in given[1:])
-        binary, word = gold.scale.kind == "binary", classed.class_of(label, people=True) if classed else ""
-        sure = sum(other == label for other in given) / len(given) if given else 0.0
-        return sure, PartedItem(item, label, binary, of_item, judges, judges_differ, people_differ, word)
-
-    pairs = [(item, tuple(judge[item.item_id] for judge in every)) for item in items]
-    agreed = [pair for pair in pairs if not any(judge.parts for judge in pair[1])]
-    parted = [judged(*pair) for pair in pairs if any(judge.parts for judge in pair[1])]
-    parted.sort(key=lambda pair: (-pair[1].distance, -pair[1].n_wrong, -pair[0]))
-    few = agreed[:: -(-len(agreed) // _AGREED) or 1]
-    return tuple(item for _, item in (*parted, *(judged(*pair) for pair in few)))
+    scale, place_of = table.gold.scale, {item.item_id: place for place, item in enumerate(table.items)}
+    at, binary = [place_of[item.item_id] for item in items], scale.kind == "binary"
+    cuts = (Cut(scale, table.described(judge)[1]) for judge in judges)
+    classed = next((cut for cut in cuts if cut.classed), None)
+    parted, agreed = list[tuple[float, int, PartedItem]](), list[PartedItem]()
+    every = zip(*(_judged(table, judge, at) for judge in judges), strict=True)
+    for item, said in zip(items, every, strict=True):
+        label = table.gold.labels[item.item_id]
+        word = classed.class_of(label, people=True) if classed else ""
+        row = PartedItem(item, label, binary, word, said)
+        if row.parts:
+            farthest = max(abs(judge.distance) for judge in said)
+            parted.append((-farthest, -sum(judge.parts for judge in said), row))
+        else:
+            agreed.append(row)
+    parted.sort(key=lambda entry: entry[:2])
+    return (*(row for *_, row in parted), *agreed[:: -(-len(agreed) // _AGREED) or 1])
 
 
-def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> dict[str, ItemVerdicts]:
-    """Item id -> what a judge said of it; the repeat that lies farthest from the label stands out."""
+def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> list[ItemVerdicts]:
+    """What a judge said of the items at some places."""
     described, scale = table.described(judge)
-    cut, judged, mapped = Cut(table.gold.scale, scale), {}, described is not table.verdicts(judge)
+    cut, judged, mapped = Cut(table.gold.scale, scale), [], described is not table.verdicts(judge)
     verdicts, raw, rows = as_lists(described), as_lists(table.verdicts(judge)), table.row_at(judge).tolist()
-
-    @cache  # few pairs of a label and a verdict differ
-    def outcome(label: Label, verdict: Label) -> tuple[str | None, float]:
-        return cut.error(label, verdict), cut.distance(label, verdict)
-
-    def classes(given: Sequence[Label | None]) -> tuple[str, ...]:
-        words = ("unscored" if verdict is None else cut.class_of(verdict) for verdict in given)
-        return tuple(dict.fromkeys(words)) if cut.classed else ()
-
+    error, distance = cache(cut.error), cache(cut.distance)  # few pairs of a label and a verdict differ
     for place in places:
-        item, label = table.items[place], table.labels[place]
+        label, given = table.labels[place], verdicts[place]
         there = [repeat for repeat, row in enumerate(rows[place][: table.repeats]) if row >= 0]
-        given = [verdicts[place][repeat] for repeat in there]
         scored = [
-            (repeat, *outcome(label, verdict))
-            for repeat, verdict in zip(there, given, strict=True)
-            if verdict is not None
+            (error(label, given[repeat]), distance(label, given[repeat]), repeat)
+            for repeat in there
+            if given[repeat] is not None
         ]
-        shown, error, distance = there[0] if there else None, None, 0.0
-        if scored:
-            wrong = [pair for pair in scored if pair[1]] or scored
-            shown, error, distance = max(wrong, key=lambda pair: abs(pair[2]))
+        unscored: tuple[None, float, int | None] = (None, 1.0, there[0] if there else None)
+        kind, apart, shown = max(scored, key=lambda end: (end[0] is not None, abs(end[1])), default=unscored)
         row = None if shown is None else judge.rows[rows[place][shown]]
-        unscored = None if scored else row.error.kind if row is not None and row.error else "missing"
-        judged[item.item_id] = ItemVerdicts(
-            judge=judge.judge,
-            binary=cut.judge.kind == "binary",
-            verdicts=tuple(given) or (None,),
-            reasoning=row.reasoning if row is not None else "",
-            raw_reply=(row.raw_reply or "") if row is not None else "",
-            error=error,
-            distance=distance,
-            unscored=unscored,
-            raw=tuple(raw[place][repeat] for repeat in there) if mapped else (),
-            classes=classes(given),
+        words = ("unscored" if given[n] is None else cut.class_of(given[n]) for n in there if cut.classed)
+        judged.append(
+            ItemVerdicts(
+                judge=judge.judge,
+                binary=cut.judge.kind == "binary",
+                verdicts=tuple(given[repeat] for repeat in there) or (None,),
+                raw=tuple(raw[place][repeat] for repeat in there) if mapped else (),
+                classes=tuple(dict.fromkeys(words)),
+                error=kind,
+                distance=apart,
+                unscored=None if scored else row.error.kind if row and row.error else "missing",
+                reasoning=(row.reasoning or row.raw_reply or "") if row else "",
+            )
         )
     return judged
 

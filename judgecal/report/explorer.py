@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from judgecal.errors import visible
 from judgecal.experiment.verdicts import ItemVerdicts, PartedItem
-from judgecal.goldset import GOLD
-from judgecal.records import Item, Rating
+from judgecal.records import Item
 from judgecal.report.document import Block
 from judgecal.report.wording import count, count_of
 from judgecal.scale import Label
@@ -56,7 +55,6 @@ class ExplorerRow:
     tags: Sequence[str] = ()
     label: str = ""
     note: str = ""
-    raters: Sequence[tuple[str, str, str]] = ()  # name, label, note
     said: Sequence[Said | None] = ()  # of each judge of the explorer
     marks: Sequence[str] = ()
 
@@ -154,7 +152,6 @@ def _carried(row: ExplorerRow) -> dict[str, Any]:
         "tags": list(map(visible, row.tags)),
         "label": visible(row.label),
         "note": visible(row.note),
-        "raters": [[visible(name), visible(label), cut(note)] for name, label, note in row.raters],
         "said": [
             verdict
             and {name: text for name, text in zip(Said._fields, map(cut, verdict), strict=True) if text}
@@ -188,8 +185,6 @@ def judged_explorer(
     chips = {
         **({"wrong:all": "all judges wrong"} if several else {}),
         **{mark: f"{mark.partition(':')[2]} wrong" for mark in names},
-        "differ:judges": "judges differ",
-        "differ:people": "people differ",
         **{f"case:{case}": f"{whose}{case}" for case in _CASES},
     }
     rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
@@ -204,25 +199,17 @@ def _judged_row(
 ) -> ExplorerRow:
     item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
 
-    def rater(rating: Rating) -> tuple[str, str, str]:
-        label = rating.reason or "no label"
-        if rating.label is not None:
-            label = shown(rating.label, binary=parted.binary)
-        return rating.rater, label, rating.note or ""
-
     def verdicts_of(judge: ItemVerdicts) -> Said:
         return Said(
             ", ".join(shown(label, binary=judge.binary) for label in judge.verdicts),
             ", ".join(shown(label, binary=False) for label in judge.raw),
             judge.error or (f"unscored: {judge.unscored}" if judge.unscored else ""),
             judge.reasoning * parted.parts,  # of agreed items there are many, and it would say the same
-            judge.raw_reply * parted.parts,
         )
 
     wrong = [name for name in judges if name in by_judge and by_judge[name].parts]
     marks = [f"wrong:{name}" for name in wrong]
     marks += ["wrong:all"] * (0 < len(wrong) == len(by_judge))
-    marks += ["differ:judges"] * parted.judges_differ + ["differ:people"] * parted.people_differ
     of_subject = (judge for judge in parted.said if judge.judge == subject)
     marks += [f"case:{judge.error or ('unscored' if judge.unscored else 'agree')}" for judge in of_subject]
     marks += [f"person:{parted.label_class}"] * bool(parted.label_class)
@@ -230,7 +217,6 @@ def _judged_row(
     return row_of(
         item,
         label=shown(parted.label, binary=parted.binary),
-        raters=[rater(rating) for rating in parted.ratings if rating.rater != GOLD],
         said=[verdicts_of(by_judge[judge]) if judge in by_judge else None for judge in judges],
         marks=[*marks, *traits],
     )

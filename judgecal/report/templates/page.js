@@ -129,9 +129,7 @@
     if (item.references) fact("Reference", ...item.references.map((one) => text("div", one)));
     if (heads.answer) fact(title("answer"), make("b", "", {}, text("div", item.answer)));
     for (const [name, words] of item.further || []) fact(name, words.length > 300 ? fold(`${words.slice(0, 70)} …`, words) : text("div", words));
-    const raters = (item.raters || []).map(([name, label, note]) =>
-      make("div", `${name} ${label}${note ? `: ${note}` : ""}`, { dir: "auto" }));
-    if (heads.label) fact(title("label"), make("b", item.label), ...raters);
+    if (heads.label) fact(title("label"), make("b", item.label));
     if (heads.note) fact(title("note"), item.note || "");
     const about = [item.system && `system ${item.system}`, ...(item.tags || [])].filter(Boolean).join(" · ");
     if (about) fact("About", about);
