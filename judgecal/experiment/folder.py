@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from judgecal.artefacts import SCHEMA, check_schema, read_json, read_toml, toml_text, validated
 from judgecal.errors import InputError, JudgecalError, refuse
-from judgecal.judges.protocol import Judge
+from judgecal.judges.protocol import Judge, JudgeKind
 from judgecal.records import Result, as_plain, digest
 from judgecal.scale import Scale
 from judgecal.workspace import Workspace, name_problem, write_text
@@ -199,6 +199,8 @@ class StoredDescription:
     """A judge as it was when the experiment was made: what a report shows of it without running any code."""
 
     scale: str  # of its verdicts
+    kind: JudgeKind
+    fingerprint: str
     categories: tuple[str, ...] = ()  # of a nominal scale
     messages: str | None = None  # what it is sent, with the names of the item's fields in their places
     trained_on: tuple[str, ...] = ()  # groups whose labels it has seen
@@ -219,8 +221,8 @@ def keep_judges(experiment: Experiment, judges: Iterable[Judge]) -> None:
 
             messages = judge.as_sent() if isinstance(judge, PromptJudge) else None
         trained = tuple(sorted(judge.trained_on))
-        shown = StoredDescription(str(judge.scale), judge.scale.categories, messages, trained)
-        descriptions[judge.name] = as_plain(shown)
+        what = str(judge.scale), judge.kind, judge.fingerprint, judge.scale.categories
+        descriptions[judge.name] = as_plain(StoredDescription(*what, messages, trained))
     text = json.dumps({"schema": SCHEMA, "judges": descriptions}, indent=2)
     write_text(experiment.folder / _JUDGES, text + "\n")
 

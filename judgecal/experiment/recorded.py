@@ -38,7 +38,8 @@ class Recorded:
     """Judgements read from a file."""
 
     name: str  # of the file
-    columns: tuple[Verdicts, ...]  # one judge each, in the order of their first row
+    judges: tuple[RecordedJudge, ...]  # in the order of their first row
+    columns: tuple[Verdicts, ...]  # of these
     config: Mapping[str, Any]  # what an experiment's configuration says of them
     notes: tuple[str, ...] = ()  # of rows that name no item of the set
 
@@ -106,7 +107,8 @@ def _recorded(
 ) -> Recorded:
     """The judges of some frames, a row a judgement, with what a configuration says of them."""
     items = {item.item_id: item for item in gold.items}
-    named, columns = None if scale is None else Scale.parse(scale), list[Verdicts]()
+    named = None if scale is None else Scale.parse(scale)
+    judges, columns = list[RecordedJudge](), list[Verdicts]()
     repeats = {rows["repeat"].n_unique() for rows in of_judges}
     if len(repeats) > 1:
         fewest = min(repeats)
@@ -125,7 +127,7 @@ def _recorded(
                 most=_LISTED,
             )
         read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
-        fingerprint = recorded_fingerprint(sha256, judge)
+        fingerprint = hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
         recorded = RecordedJudge(judge, of_verdicts, fingerprint)
         item_ids = rows["item_id"].to_list()
         refuse_unfit(recorded, [items[item_id] for item_id in item_ids])
@@ -161,15 +163,10 @@ def _recorded(
             **{name: pl.col(name).replace("", None).cast(pl.Float64) for name in _AMOUNTS},
             at=pl.lit(now()),
         )
+        judges.append(recorded)
         columns.append(Verdicts.from_calls(recorded, VerdictRows.from_frame(frame)))
     config = {"file": file, "sha256": sha256, **config} | ({} if scale is None else {"verdict_scale": scale})
-    scales = {column.judge: str(column.scale) for column in columns if str(column.scale) != str(gold.scale)}
-    return Recorded(file, tuple(columns), {**config, "scales": scales} if scales else config, notes)
-
-
-def recorded_fingerprint(sha256: str, judge: str) -> str:
-    """16 hex digits of a judge in a file of recorded judgements; `sha256` is the file's."""
-    return hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
+    return Recorded(file, tuple(judges), tuple(columns), config, notes)
 
 
 def _check_rows(table: Table, rows: pl.DataFrame) -> None:

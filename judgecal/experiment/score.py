@@ -166,7 +166,8 @@ class ScoreRun:
             notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
         experiment.summary.unlink(missing_ok=True)  # broken off, it shows no earlier numbers
-        keep_judges(experiment, self.judges)
+        recorded_judges = self.recorded.judges if self.recorded else ()
+        keep_judges(experiment, [*recorded_judges, *self.judges])
         columns = list(self.recorded.columns) if self.recorded else []
         recorded = [column.stored for column in columns]
         with ExperimentJournal(experiment, self.judges, options, recorded) as journal:
@@ -178,7 +179,7 @@ class ScoreRun:
                 ):
                     judged[row.judge].append(row)
             free, floor, why = floor_columns(self.workspace, table, journal, self._parts[0][1], names)
-        keep_judges(experiment, [*free, *self.judges])
+        keep_judges(experiment, [*free, *recorded_judges, *self.judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {
             fingerprint for column in columns for fingerprint in values_of(column.rows, "judge_fingerprint")

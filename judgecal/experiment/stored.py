@@ -11,9 +11,6 @@ import shlex
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import polars as pl
 
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
@@ -29,12 +26,10 @@ from judgecal.experiment.judgements import (
     whole_items,
 )
 from judgecal.experiment.people import tied_items
-from judgecal.experiment.recorded import recorded_fingerprint
 from judgecal.experiment.score import asked_items
 from judgecal.goldset import load_gold
-from judgecal.judges.protocol import JudgeKind, JudgeName, single_calls
+from judgecal.judges.protocol import single_calls
 from judgecal.records import Judgement, Result
-from judgecal.scale import Scale
 from judgecal.workspace import Workspace, shown
 
 _READ = ("score", "agreement")
@@ -72,50 +67,51 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
     if experiment.journal.is_file():
         latest = Journal.looked_at(experiment.journal).latest
         calls = VerdictRows.joined([VerdictRows.from_rows([*latest.values()]), calls])
-    rows = calls.by_judge()
-    verdicts_of = _asked(config, rows)
-    if not any(verdicts_of.values()):
-        raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
-    called = {str(judge["judge"]) for judge in config.get("judges", ())}
+    rows_of, repeats = calls.by_judge(), config.get("repeats", 1)
     descriptions, notes = kept_judges(experiment), list[str]()
+    asked = [judge for judge, stored in descriptions.items() if stored.kind == "recorded"]
+    asked += [str(judge["judge"]) for judge in config.get("judges", ())]
+    if absent := [judge for judge in asked if judge not in descriptions]:
+        raise InputError(f"{where}: judges.json lacks {absent[0]}: run the same command again")
+
+    def read(judge: str) -> Verdicts:
+        """Two names of one prompt and model have one fingerprint: they are one judge and one call."""
+        stored, scale = descriptions[judge], descriptions[judge].verdicts()
+        single, n_calls = single_calls(stored.fingerprint)
+        rows: Sequence[Judgement] = rows_of.get(single, VerdictRows.from_rows([]))
+        if n_calls > 1:
+            rows = judged_by(judge, stored.fingerprint, rows, repeats)
+        elif stored.kind != "recorded" and isinstance(rows, VerdictRows):
+            rows = rows.of(judge, repeats)
+        whole = whole_items(rows, scale)
+        return Verdicts(
+            judge, scale if whole is rows else scale.of_means, whole, kind=stored.kind, calls=rows
+        )
+
+    judges = tuple(map(read, asked))
+    if not any(judge.rows for judge in judges):
+        raise InputError(f"{experiment.folder}: it holds no judgement: run the same command again")
+    prints = {descriptions[judge].fingerprint for judge in asked}
+    floor = (read(judge) for judge, stored in descriptions.items() if stored.fingerprint not in prints)
     trained = frozenset(group for judge in descriptions.values() for group in judge.trained_on)
     split = str(config.get("split", "all"))
     if command == "agreement":
         items = asked_items(gold, split)
     else:
-        judged = {item_id for of_judge in verdicts_of.values() for item_id in values_of(of_judge, "item_id")}
+        judged = {item_id for judge in judges for item_id in values_of(judge.rows, "item_id")}
         items = tuple(item for item in gold.items if item.item_id in judged and item.item_id in gold.labels)
     if n := len({item.group for item in gold.select(split)} & trained):
         notes.append(f"we left out {n} questions that a compiled judge was trained on")
     if not items:
         raise InputError(f"{experiment.folder}: it has no labelled item: run the same command again")
-
-    def read(judge: str, rows: Sequence[Judgement]) -> Verdicts:
-        kind: JudgeKind = "recorded"
-        scales = config.get("recorded", {}).get("scales", {})
-        scale = Scale.parse(str(scales[judge])) if judge in scales else gold.scale
-        if judge in called or judge not in verdicts_of:
-            if judge not in descriptions:
-                raise InputError(f"{where}: judges.json lacks {judge}: run the same command again")
-            kind, scale = JudgeName.parse(judge).kind, descriptions[judge].verdicts()
-        whole = whole_items(rows, scale)
-        return Verdicts(judge, scale if whole is rows else scale.of_means, whole, kind=kind, calls=rows)
-
-    prints = {
-        fingerprint
-        for of_judge in verdicts_of.values()
-        for fingerprint in values_of(of_judge, "judge_fingerprint")
-    }
-    others = calls.frame.filter(~pl.col("judge_fingerprint").is_in(list(prints)))
-    below = {judge: VerdictRows(others.filter(pl.col("judge") == judge)) for judge in descriptions}
     return StoredExperiment(
         experiment=experiment,
         gold=gold,
         items=items,
         tied=tied_items(gold, split, items, without_groups=trained),
         split=split,
-        judges=tuple(map(read, verdicts_of, verdicts_of.values())),
-        floor=tuple(read(judge, rows) for judge, rows in below.items() if rows and judge not in verdicts_of),
+        judges=judges,
+        floor=tuple(judge for judge in floor if judge.rows),
         seed=int(config.get("seed", 0)),
         notes=tuple(notes),
     )
@@ -126,28 +122,6 @@ def stored_prompts(stored: StoredExperiment) -> dict[str, str]:
     descriptions = kept_judges(stored.experiment)
     names = [column.judge for column in stored.judges if column.judge in descriptions]
     return {name: messages for name in names if (messages := descriptions[name].messages)}
-
-
-def _asked(config: Mapping[str, Any], rows: Mapping[str, VerdictRows]) -> dict[str, Sequence[Judgement]]:
-    """The judges that were asked for, each with its rows; the floor is none of them.
-
-    Two names of one prompt and model have one fingerprint: they are one judge and one call.
-    """
-    verdicts_of = dict[str, Sequence[Judgement]]()
-    if config["command"] == "agreement":  # the judges of the file first
-        sha256 = str(config["recorded"]["sha256"])
-        for fingerprint, of_judge in rows.items():
-            if fingerprint == recorded_fingerprint(sha256, judge := of_judge[0].judge):
-                verdicts_of[judge] = of_judge
-    repeats = config.get("repeats", 1)
-    for judge_config in config.get("judges", ()):
-        judge, fingerprint = str(judge_config["judge"]), str(judge_config["fingerprint"])
-        single, n_calls = single_calls(fingerprint)
-        calls = rows.get(single, VerdictRows.from_rows([]))
-        verdicts_of[judge] = (
-            calls.of(judge, repeats) if n_calls == 1 else judged_by(judge, fingerprint, calls, repeats)
-        )
-    return verdicts_of
 
 
 @dataclass(frozen=True, slots=True)
