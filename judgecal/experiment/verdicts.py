@@ -277,45 +277,32 @@ def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> li
     return judged
 
 
-def judgement_rows(stored: StoredExperiment) -> tuple[Any, int]:
+def judgement_rows(stored: StoredExperiment) -> tuple[pl.DataFrame, int]:
     """Return the judgements of a StoredExperiment as a polars frame, and the count of test items left out.
 
-    The count is of the test items that are left out.
-
-    Items of test are shown nowhere: how many are left out. A judgement that was asked for and is not there
-    has the error `absent`. `label` and `calibrated` are on the people's scale, the latter by a map that did
-    not see the item; `verdict` is on the judge's own.
+    A judgement that was asked for and is not there has the error `absent`. `label` and `calibrated` are on
+    the people's scale, the latter by a map that did not see the item; `verdict` is on the judge's own.
     """
-    import polars
-
-    labels, table, rows = stored.gold.labels, stored.table, []
+    table, rows = stored.table, list[tuple[Any, ...]]()
     sealed = {item.item_id for item in stored.items} & stored.gold.test_ids
     for column in stored.judges:
         mapped = table.calibrated(column)
+        calibrated = np.full(table.verdicts(column).shape, np.nan) if mapped is None else mapped
         by_key = {(row.item_id, row.repeat): row for row in column.rows}
         for place, item in enumerate(table.items):
-            if item.item_id in sealed:
-                continue
-            texts = (*(getattr(item, name) for name in _ROW_TEXTS), labels[item.item_id])
-            for repeat in range(table.repeats):
-                row, error = by_key.get((item.item_id, repeat)), "absent: no judgement is recorded"
-                verdict, calibrated, reasoning = None, None, ""
+            texts = (*(getattr(item, name) for name in _ROW_TEXTS), stored.gold.labels[item.item_id])
+            for repeat in range(table.repeats * (item.item_id not in sealed)):
+                row, why = by_key.get((item.item_id, repeat)), "absent: no judgement is recorded"
                 if row is not None:
-                    verdict, reasoning = row.verdict, row.reasoning
-                    calibrated = None if mapped is None or verdict is None else float(mapped[place, repeat])
-                    error = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
-                why = None if verdict is not None else error
-                rows.append((*texts, column.judge, repeat, verdict, calibrated, reasoning, why))
-    columns: dict[str, list[Any]] = {
-        name: [row[place] for row in rows] for place, name in enumerate(_ROW_COLUMNS)
-    }
-    schema: dict[str, Any] = dict.fromkeys(columns, polars.String) | {"repeat": polars.Int64}
-    for name in ("label", "verdict", "calibrated"):  # where one scale has words, numbers are texts
-        if any(isinstance(value, str) for value in columns[name]):
-            columns[name] = [f"{value:g}" if isinstance(value, float) else value for value in columns[name]]
-        else:
-            schema[name] = polars.Float64
-    return polars.DataFrame(columns, schema=schema), len(sealed)
+                    why = f"{row.error.kind}: {row.error.message}" if row.error else "parse: no verdict"
+                verdict = None if row is None else row.verdict
+                given = (verdict, calibrated[place][repeat], row.reasoning if row else "")
+                rows.append((*texts, column.judge, repeat, *given, why if verdict is None else None))
+    kinds = dict.fromkeys(_ROW_COLUMNS, pl.String) | {"repeat": pl.Int64, "calibrated": pl.Float64}
+    for judged in ("label", "verdict"):
+        kinds[judged] = pl.Float64 if stored.gold.scale.numeric else pl.String
+    frame = pl.DataFrame(rows, schema=kinds, orient="row")
+    return frame.with_columns(pl.col("calibrated").fill_nan(None)), len(sealed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -499,15 +486,12 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
         "system": [item.system or "" for item in items],
     }
     places: dict[tuple[str, str], Ints] = {}
-    for trait, values in traits.items():
-        frame = pl.DataFrame({"value": values}, schema={"value": pl.String}).with_row_index("at")
+    for trait, values in (traits | {"tag": [list(dict.fromkeys(item.tags)) for item in items]}).items():
+        kind = pl.List(pl.String) if trait == "tag" else pl.String
+        frame = pl.DataFrame({"value": values}, schema={"value": kind}).with_row_index("at")
+        frame = frame.explode("value") if trait == "tag" else frame
         of_value = frame.filter(pl.col("value") != "").group_by("value", maintain_order=True).agg("at")
         places |= {(trait, value): rows.to_numpy() for value, rows in zip(*of_value, strict=True)}
-    tagged: dict[str, list[int]] = {}
-    for place, item in enumerate(items):
-        for tag in dict.fromkeys(item.tags):
-            tagged.setdefault(tag, []).append(place)
-    places |= {("tag", tag): np.array(rows) for tag, rows in tagged.items()}
     return dict(sorted(places.items(), key=lambda pair: int(pair[1][0])))
 
 
