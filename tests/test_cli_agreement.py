@@ -98,26 +98,8 @@ def test_rows_of_no_item_are_counted(judgecal: Run, people: list[dict[str, Any]]
     path = table(tmp_path / "r.csv", "item_id,judge,verdict", rows)
     found = one_object(recorded(judgecal, path, "--json"))
     assert [one["judge"] for one in found["judges"]] == ["j"]
-    assert found["notes"] == ["2 rows of r.csv name no item of the set, all those of k among them"]
+    assert found["notes"] == ["2 rows of r.csv name no item of the set"]
     assert found["notes"][0] in " ".join(recorded(judgecal, path).out.split())
-
-
-def test_repeats_are_told_apart(judgecal: Run, people: list[dict[str, Any]], tmp_path: Path) -> None:
-    # The first call is always right, the second always says yes: accuracy is the mean of 1 and 1/3.
-    named = [(item_id, 0, verdict, "twice") for item_id, verdict in by_kind(people, "yes", "no", "no")]
-    named += [(row["item_id"], 1, "yes", "twice") for row in people]
-    path = table(tmp_path / "r.csv", "item_id,repeat,verdict,judge", named)
-    found = one_object(recorded(judgecal, path, "--json"))
-    (twice,) = found["judges"]
-    assert [(entry["n"], entry["n_expected"]) for entry in (twice, *found["floor"])] == [(48, 48)] * 3
-    assert twice["agreement"]["accuracy"]["value"] == pytest.approx((1 + 1 / 3) / 2)
-    # Another judge was asked once: as many repeats are read of each.
-    named += [(row["item_id"], 0, "no", "once") for row in people]
-    found = one_object(recorded(judgecal, table(path, "item_id,repeat,verdict,judge", named), "--json"))
-    assert [(entry["n"], entry["n_expected"]) for entry in (*found["judges"], *found["floor"])] == [
-        (24, 24)
-    ] * 4
-    assert "some judges of r.csv have more repeats than others: we take 1 of each" in found["notes"]
 
 
 def test_recorded_cost_and_latency_are_kept(
@@ -134,9 +116,8 @@ def test_recorded_cost_and_latency_are_kept(
     assert "latency_s must be a number from 0" in ran.err
 
 
-NAMED, ALONE, COUNTED = "item_id,judge,verdict", "item_id,verdict", "item_id,repeat,verdict"
+NAMED, ALONE = "item_id,judge,verdict", "item_id,verdict"
 FULL = ("i000-full", "j", "yes")
-REPEAT = "the column repeat counts 0, 1, ..., and here 2 rows go from"
 NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
 
 
@@ -145,7 +126,7 @@ NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
     [
         (
             *(NAMED, [FULL, ("i000-half", "j", "yes"), FULL], ()),
-            ["r.csv:4: j judged item i000-full in line 2 already"],
+            ["r.csv:4: j judged item i000-full again: delete one of its rows"],
         ),
         ("item,judge,verdict", [FULL], (), [NO_ITEM_COLUMN]),
         (
@@ -157,12 +138,6 @@ NO_ITEM_COLUMN = "unknown column 'item_id': did you mean item?"
             ["unknown column 'jugdes': did you mean judges"],
         ),
         (NAMED, [FULL, ("i000-full", "", "no")], (), ["r.csv:3: the judge has no name: fill it in"]),
-        (
-            *(COUNTED, [("i000-full", "first", "yes"), ("i000-half", "-1", "yes")], ()),
-            ["r.csv:2: repeat must be a whole number from 0, found 'first' (likewise line 3)"],
-        ),
-        (COUNTED, [("i000-full", n, "yes") for n in (1, 2)], (), [f"{REPEAT} 1 to 2"]),
-        (COUNTED, [("i000-full", n, "yes") for n in (0, 10**9)], (), [f"{REPEAT} 0 to 1000000000"]),
         (ALONE, [("nowhere", "yes")], (), ["no value of column item_id is an item of gold set pass"]),
         (ALONE, [], (), ["holds no rows"]),
         (ALONE, [FULL[::2]], ("--split", "tset"), ["unknown split 'tset': did you mean test"]),

@@ -111,13 +111,13 @@ def test_people_judges_and_errors_then_agreement(
         row["error"] = "grader timed out" if row["value"] is None else None
     ran = bring([*PEOPLE, *judged, *judged[:5]], spans=3)
     assert ran.code == 0, ran.err
-    assert "168 records read: 40 items, 80 ratings, 45 judgements, 3 skipped." in ran.said
+    assert "168 records read: 40 items, 80 ratings, 40 judgements, 8 skipped." in ran.said
     assert ran.out.splitlines()[-1] == "next: judgecal agreement --gold brought"
     found = one_object(judgecal(*AGREE, "--json"))
     judge = found["judges"][0]
-    n = found["gold"]["n_items"]  # where ann and bob agree; the second repeat is asked for of all of them
-    assert (judge["judge"], judge["n_expected"], n) == ("correct@gpt", 2 * n, 40)
-    assert judge["n"] == 38
+    n = found["gold"]["n_items"]  # where ann and bob agree
+    assert (judge["judge"], judge["n_expected"], n) == ("correct@gpt", n, 40)
+    assert judge["n"] == 34
     failed = [row for row in journal(workspace_dir, "seen") if row["judge"] == "correct@gpt" and row["error"]]
     assert {row["error"]["message"] for row in failed} == {"grader timed out"}
 

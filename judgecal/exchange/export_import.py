@@ -249,6 +249,6 @@ def _verdict_row(score: Score, judge: str, words: Mapping[str, str]) -> dict[str
     """Return a line of judgements.jsonl; its verdict is the tool's, or the word that stands for it."""
     verdict: Value = words.get(_cell(score.value), score.value)
     error = score.error if score.error or verdict not in ("", None) else "--map makes the verdict none"
-    row = {"item_id": score.item_id, "judge": judge, "repeat": score.repeat, "verdict": verdict}
+    row = {"item_id": score.item_id, "judge": judge, "verdict": verdict}
     further = {"reasoning": score.note or None, "error": error}
     return row | {name: value for name, value in further.items() if value is not None}

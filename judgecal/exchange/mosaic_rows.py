@@ -19,7 +19,7 @@ from judgecal.exchange.texts import answer_of, contexts_of, field_of, object_of,
 from judgecal.experiment.table_rows import UNREADABLE, ReadRow
 from judgecal.records import Context, Item, Turn
 from judgecal.signatures import ITEM_INPUTS
-from judgecal.tables import Row, Table
+from judgecal.tables import Columns, Row, Table
 
 _EXPECTATIONS = ("expected_response", "expected_facts", "guidelines", "expected_retrieved_context")
 _TEXT_KEYS = ("content", "page_content", "text")
@@ -61,10 +61,15 @@ class MosaicReader:
         group = row.cells.get(self.group, "").strip() if self.group else ""
         return read_record(row.raw, self.inputs, item_id=item_id, group=group)
 
-    def sheet_columns(self) -> Mapping[str, str | None]:
-        """Return part -> column of Mosaic AI Agent Evaluation; objects in MLflow's columns fit no sheet."""
-        texts = {"question": "request", "answer": "response", "reference": "expected_response"}
-        return {**texts, "item": self.item, "group": self.group}
+    @property
+    def columns(self) -> Columns:
+        """The columns of Mosaic AI Agent Evaluation; objects in MLflow's columns fit no sheet."""
+        texts: dict[str, Any] = {
+            "question": "request",
+            "answer": "response",
+            "reference": "expected_response",
+        }
+        return Columns(**texts, item=self.item, group=self.group)
 
 
 def read_record(

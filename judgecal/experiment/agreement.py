@@ -67,9 +67,8 @@ class StoredExperiment:
 
     @cached_property
     def table(self) -> AgreementTable:
-        """The items with the repeats that were asked for; of recorded judges, those that they gave."""
-        recorded = [column.repeats for column in self.judges if column.kind == "recorded"]
-        repeats = max([int(self.experiment.config.get("repeats", 1)), *recorded])
+        """The items with the repeats that were asked for."""
+        repeats = int(self.experiment.config.get("repeats", 1))
         return AgreementTable(self.gold, self.items, repeats, self.seed, tied=self.tied)
 
     def column(self, judge: str) -> Verdicts:

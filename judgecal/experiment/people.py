@@ -7,7 +7,7 @@ not the item has a gold label. Raters who were mostly asked to break ties stand 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
@@ -18,14 +18,13 @@ from judgecal.experiment.judgements import values_of
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
-from judgecal.scale import Label, Scale, onto
+from judgecal.scale import Label
 from judgecal.stats import agreement, cross_fit, reliability, winning_rates
 from judgecal.stats.stand_in import AltTest, StandIn, paired_labels, stand_in
 from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
-_PERCENTAGE = Scale.parse("percentage")
 
 
 def tied_items(
@@ -138,38 +137,14 @@ def alt_tests(table: AgreementTable, column: Verdicts) -> tuple[AltTest, ...]:
     if fit is not None:
         mapped = as_lists(fit.verdicts)
         verdicts = {item_id: verdict for item_id, (verdict,) in zip(given, mapped, strict=True)}
-    scale, human, judged = _on_one_scale(people, column.scale if fit is None else people)
-    tests = winning_rates(
-        {
-            rater: {item_id: human(label) for item_id, label in labels.items()}
-            for rater, labels in peer_ratings(table).items()
-        },
-        {item: None if verdict is None else judged(verdict) for item, verdict in verdicts.items()},
-        scale=scale,
-        epsilons=EPSILONS,
-        groups=groups,
-    )
+    elif people.numeric:
+        cut = Cut(people, column.scale)
+        verdicts = {item: None if verdict is None else cut.taken(verdict) for item, verdict in given.items()}
+    # a judge's verdict need not be a step of the people's scale, nor a word that the card lists
+    scale = people.of_means if people.graded else people
+    scale = dataclasses.replace(scale, categories=(), step=None)
+    tests = winning_rates(peer_ratings(table), verdicts, scale=scale, epsilons=EPSILONS, groups=groups)
     return tuple(tests.values())
-
-
-def _on_one_scale(
-    people: Scale, judge: Scale
-) -> tuple[Scale, Callable[[Label], Label], Callable[[Label], Label]]:
-    """A scale for humans and judge alike, and how the labels of either are taken onto it.
-
-    Graded labels become percentages, as a judge's verdict need not be a step of the people's scale; a graded
-    judge of binary labels is cut; words stay, whatever words the card lists.
-    """
-    if people.kind == "nominal":
-        return dataclasses.replace(people, categories=()), str, str
-    if people.kind == "binary":
-        cut = Cut(people, judge)
-        return people, float, lambda verdict: float(cut.verdict_at(verdict) >= (cut.mark or 0.0))
-    return (
-        _PERCENTAGE,
-        lambda label: onto(_PERCENTAGE, people, float(label)),
-        lambda verdict: onto(_PERCENTAGE, judge, float(verdict)),
-    )
 
 
 @dataclass(frozen=True, slots=True)

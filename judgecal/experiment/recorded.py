@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import polars as pl
 
@@ -18,14 +18,13 @@ from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.agreement_table import Verdicts
 from judgecal.experiment.judgements import VerdictRows, refuse_unfit, values_of
 from judgecal.goldset import GoldSet, Imported, Splits, import_gold
-from judgecal.goldset.labels import judged_twice, label_text, read_verdict, verdict_scale
+from judgecal.goldset.labels import label_text, read_verdict, verdict_scale
 from judgecal.judges.protocol import RecordedJudge
-from judgecal.records import ErrorKind
 from judgecal.scale import Scale
 from judgecal.tables import Columns, Table, read_table
 from judgecal.tables.guess import guess_columns
 
-_TEXTS = ("repeat", "reasoning", "error", "error.message", "error.kind")
+_TEXTS = ("reasoning", "error", "error.message")
 _AMOUNTS = ("cost_usd", "latency_s")
 _LISTED = 50  # problems of a file
 _OPEN = Splits(train=0.0, dev=1.0, test=0.0)
@@ -49,8 +48,8 @@ def read_recorded(
 ) -> Recorded:
     """Read the file at a path, with the GoldSet whose items it is about, as Recorded judgements.
 
-    A column `repeat` (from 0) tells several judgements of one item apart. Where no judge column is named it
-    is `judge`, and without such a column the whole file is one judge, named after it.
+    Where no judge column is named it is `judge`, and without such a column the whole file is one judge, named
+    after it.
     Verdicts are read on `verdict_scale`; by default on the people's, or where more of a judge's verdicts can
     be read so as percentages or as fractions of 1. An empty or unreadable verdict is an unscored row; `error`
     may say why there is none.
@@ -70,8 +69,6 @@ def read_recorded(
         judge.alias("judge"),
         pl.col(verdict_column).alias("cell"),
         *(text.str.strip_chars() if text.meta.output_name() != "reasoning" else text for text in texts),
-    ).with_columns(
-        pl.when(pl.col("repeat") == "").then(pl.lit("0")).otherwise(pl.col("repeat")).alias("repeat")
     )
     of_set = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
     if not len(of_set):
@@ -85,11 +82,8 @@ def read_recorded(
     # of a file its bytes, of a data set of the Hub its rows
     content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
     sha256, notes = hashlib.sha256(content).hexdigest(), []
-    judges = of_set["judge"].unique(maintain_order=True).to_list()
     if len(of_set) < len(every):
-        absent = [judge for judge in every["judge"].unique(maintain_order=True) if judge not in judges]
-        among = f", all those of {', '.join(absent)} among them" if absent else ""
-        notes.append(f"{len(every) - len(of_set)} rows of {path.name} name no item of the set{among}")
+        notes.append(f"{len(every) - len(of_set)} rows of {path.name} name no item of the set")
     of_judges = of_set.partition_by("judge", maintain_order=True)
     config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
     return _recorded(gold, of_judges, table, path.name, sha256, config, verdict_scale, tuple(notes))
@@ -109,23 +103,11 @@ def _recorded(
     items = {item.item_id: item for item in gold.items}
     named = None if scale is None else Scale.parse(scale)
     judges, columns = list[RecordedJudge](), list[Verdicts]()
-    repeats = {rows["repeat"].n_unique() for rows in of_judges}
-    if len(repeats) > 1:
-        fewest = min(repeats)
-        notes = (*notes, f"some judges of {file} have more repeats than others: we take {fewest} of each")
-        of_judges = [rows.filter(pl.col("repeat").cast(pl.Int64) < fewest) for rows in of_judges]
     for rows in of_judges:
-        judge, keys = rows["judge"][0], ["item_id", "repeat"]
-        if not rows.select(keys).is_unique().all():
-            first = rows.with_columns(pl.col("line").first().over(keys).alias("first"))
-            twice = first.filter(pl.col("line") != pl.col("first"))
-            refuse(
-                [
-                    f"{table.place(line)}: {judged_twice(judge, item_id, table.number(before))}"
-                    for line, item_id, before in twice.select("line", "item_id", "first").iter_rows()
-                ],
-                most=_LISTED,
-            )
+        judge = rows["judge"][0]
+        twice = rows.filter(~pl.col("item_id").is_first_distinct()).select("line", "item_id").iter_rows()
+        again = "again: delete one of its rows"
+        refuse([f"{table.place(line)}: {judge} judged item {item} {again}" for line, item in twice])
         read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
         fingerprint = hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
         recorded = RecordedJudge(judge, of_verdicts, fingerprint)
@@ -135,7 +117,6 @@ def _recorded(
         read = [read_verdict(read_as, cell) for cell in cells]
         empty = pl.col("cell").str.strip_chars() == ""
         why = pl.coalesce(pl.col("error.message").replace("", None), pl.col("error").replace("", None))
-        kind = pl.when(pl.col("error.kind").is_in(get_args(ErrorKind))).then(pl.col("error.kind"))
         stated = empty & why.is_not_null()
         failures = [failure for _, failure in read]
         verdicts = pl.DataFrame(
@@ -156,9 +137,9 @@ def _recorded(
             pl.col("said").alias("verdict" if of_verdicts.numeric else "word"),
             item_sha=pl.Series([items[item_id].sha for item_id in item_ids]),
             judge_fingerprint=pl.lit(fingerprint),
-            repeat=pl.col("repeat").cast(pl.Int64),
+            repeat=0,
             raw_reply=pl.when(failed).then(pl.col("cell")),
-            error_kind=pl.when(stated).then(kind.otherwise(pl.lit("code"))).otherwise(pl.col("kind")),
+            error_kind=pl.when(stated).then(pl.lit("code")).otherwise(pl.col("kind")),
             error_message=pl.when(stated).then(why).otherwise(pl.col("message")),
             **{name: pl.col(name).replace("", None).cast(pl.Float64) for name in _AMOUNTS},
             at=pl.lit(now()),
@@ -170,23 +151,15 @@ def _recorded(
 
 
 def _check_rows(table: Table, rows: pl.DataFrame) -> None:
-    """Refuse rows whose judge, amounts or repeat cannot be read."""
-    judge, repeat = pl.col("judge"), pl.col("repeat")
+    """Refuse rows whose judge or amounts cannot be read."""
     judged, problems = rows.unique("judge", maintain_order=True), list[str]()
-    for line in judged.filter(judge == "")["line"].to_list():
+    for line in judged.filter(pl.col("judge") == "")["line"].to_list():
         problems.append(f"{table.place(line)}: the judge has no name: fill it in")
     for name in _AMOUNTS:
         amount = pl.col(name).cast(pl.Float64, strict=False)
         wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
         for line, text in rows.filter(wrong).select("line", name).iter_rows():
             problems.append(f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}")
-    odd = rows.filter(~repeat.str.contains("^[0-9]{1,18}$"))
-    for line, text in odd.select("line", "repeat").iter_rows():
-        problems.append(f"{table.place(line)}: repeat must be a whole number from 0, found {text!r}")
-    numbers = [] if len(odd) else rows["repeat"].cast(pl.Int64).to_list()
-    if numbers and not 0 == min(numbers) <= max(numbers) < len(rows):
-        given = f"{len(rows)} rows go from {min(numbers)} to {max(numbers)}"
-        problems.append(f"{table.where}: the column repeat counts 0, 1, ..., and here {given}")
     refuse(problems, most=_LISTED)
 
 
@@ -257,8 +230,7 @@ def _judges_of_table(made: Imported, file: Path, table: Table, scale: str | None
             pl.Series("cell", cells, dtype=pl.String).fill_null(""),
         ]
         more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)}
-        more |= {"judge": pl.lit(judge), "repeat": pl.lit("0")}
-        of_judges.append(pl.DataFrame(columns).with_columns(**more))
+        of_judges.append(pl.DataFrame(columns).with_columns(**more, judge=pl.lit(judge)))
     content = repr([read.item_ids, *read.verdicts.items()]).encode()
     config = {"judge_column": None, "verdict": "verdict", "item": "item_id"}
     sha256 = hashlib.sha256(content).hexdigest()

@@ -111,16 +111,11 @@ class ScoreRun:
         """The items beside them on which raters tie, for judges to stand where raters do: asked once."""
         return tied_items(self.gold, self.split, self.items, without_groups=self._trained_on)
 
-    @cached_property
-    def repeats(self) -> int:
-        """The repeats of each item by each judge: as many as recorded judges gave, where there are any."""
-        return self.recorded.columns[0].repeats if self.recorded else self.options.repeats
-
     @property
     def _parts(self) -> list[tuple[tuple[Item, ...], RunOptions]]:
         return [
             (items, dataclasses.replace(self.options, repeats=repeats))
-            for items, repeats in ((self.items, self.repeats), (self.tied, 1))
+            for items, repeats in ((self.items, self.options.repeats), (self.tied, 1))
         ]
 
     def plan(self) -> CostEstimate:
@@ -151,7 +146,7 @@ class ScoreRun:
         """
         self.check()
         gold, experiment, options = self.gold, self.experiment, self.options
-        table = AgreementTable(gold, self.items, self.repeats, self.seed, tied=self.tied)
+        table = AgreementTable(gold, self.items, self.options.repeats, self.seed, tied=self.tied)
         require_keys(self.judges, (*self.items, *self.tied), stored_rows(experiment.journal), options)
         notes = list(self.recorded.notes) if self.recorded else []
         for model, judge in ((judge.model, judge) for judge in self.judges):

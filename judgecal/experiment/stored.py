@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import StoredExperiment
-from judgecal.experiment.agreement_table import Verdicts
+from judgecal.experiment.agreement_table import Verdicts, is_absent
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.experiment.judgements import (
     VerdictRows,
@@ -175,12 +175,10 @@ def unread_of(stored: StoredExperiment) -> Unread:
     """Return Unread: the judges of a StoredExperiment that have no verdict on its items."""
     item_ids, sealed, unread = {item.item_id for item in stored.items}, stored.gold.test_ids, []
     for column in stored.judges:
-        given = zip(values_of(column.stored, "item_id"), values_of(column.stored, "verdict"), strict=True)
-        if any(item_id in item_ids and verdict is not None for item_id, verdict in given):
-            continue
-        rows = [row for row in column.stored if row.item_id in item_ids]
-        judge = unread_judge(column.judge, rows, n_expected=len(item_ids), sealed=sealed)
-        unread += [judge] if judge is not None else []
+        if is_absent(stored.table.verdicts(column)).all():
+            rows = [row for row in column.stored if row.item_id in item_ids]
+            judge = unread_judge(column.judge, rows, n_expected=len(item_ids), sealed=sealed)
+            unread += [judge] if judge is not None else []
     return Unread(tuple(unread), len(stored.judges), shown(stored.experiment.judged[0]), _again(stored))
 
 

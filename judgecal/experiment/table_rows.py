@@ -84,18 +84,11 @@ class ReadRow:
 class Reader(Protocol):
     """Rows as items, by the columns that options name or by a tool's own names."""
 
-    def check(self, source: Table) -> None:
-        """InputError: the table lacks a column."""
-
+    @property
+    def columns(self) -> Columns: ...
+    def check(self, source: Table) -> None: ...
     def options(self) -> str: ...
-
-    def read(self, row: Row) -> ReadRow:
-        """The item of a row."""
-        ...
-
-    def sheet_columns(self) -> Mapping[str, str | None]:
-        """What `gold sheet` calls the columns of texts, by its options; None for those that are not there."""
-        ...
+    def read(self, row: Row) -> ReadRow: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +149,6 @@ class RowReader:
         item_id = item.item_id or item.sha
         item = dataclasses.replace(item, item_id=item_id, group=item.group or item.question or item_id)
         return ReadRow(item, {} if item.question.strip() else {"request": "the question is empty"})
-
-    def sheet_columns(self) -> Mapping[str, str | None]:
-        names = ("question", "answer", "reference", "item", "group")
-        return {name: getattr(self.columns, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,12 @@ class Cut:
     def verdict_at(self, verdict: Label) -> float:
         return onto(self.common, self.judge, float(verdict))
 
+    def taken(self, verdict: Label) -> float:
+        """Return a verdict on the people's scale: of yes and no cut, else ends to ends."""
+        if self.people.kind == "binary":
+            return float(self.verdict_at(verdict) >= (self.mark or 0.0))
+        return onto(self.people, self.judge, float(verdict))
+
     @cached_property
     def classed(self) -> bool:
         """Whether a table of confusion holds these: at a mark, of words, of the same whole grades."""

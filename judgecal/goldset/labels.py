@@ -288,14 +288,6 @@ def read_verdict(scale: Scale, text: str) -> tuple[Label | None, Failure | None]
         return None, Failure("parse", str(error))
 
 
-def judged_twice(judge: str, item_id: str, first: str) -> str:
-    """Return a message on a second row, from a judge's name, an item id and a text where the `first` is."""
-    return (
-        f"{judge} judged item {item_id} in {first} already: delete one row, or tell them apart by a column "
-        "repeat (0, 1, ...)"
-    )
-
-
 def verdict_scale(people: Scale, cells: Iterable[str]) -> Scale:
     """Guess the Scale of a judge's verdicts, from the people's Scale and the cells of verdicts.
 

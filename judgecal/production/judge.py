@@ -193,8 +193,8 @@ class JudgeRun:
             columns=next(iter(columns.values())) if lock else columns,
             named={
                 part: column
-                for part, column in self.reader.sheet_columns().items()
-                if column and part != "reference"
+                for part in ("question", "answer", "item", "group")
+                if (column := getattr(self.reader.columns, part))
             },
             n=rows.n,
             n_unscored=rows.n_unscored,
@@ -219,10 +219,10 @@ class JudgeRun:
         """Note that the output is ours, and say beside it which of its columns is what."""
         self.experiment.mark_output(self.output)
         header = (*self.source.columns, *self.added)
-        if isinstance(self.reader, RowReader):
-            columns = self.reader.columns
-        else:
-            named: Any = {part: name for part, name in self.reader.sheet_columns().items() if name in header}
+        columns = self.reader.columns
+        if not isinstance(self.reader, RowReader):
+            parts = ("question", "answer", "reference", "item", "group")
+            named: Any = {part: name for part in parts if (name := getattr(columns, part)) in header}
             columns = Columns(**named)
         if self.suite is None:
             columns = dataclasses.replace(columns, verdict=next(iter(self.added)))

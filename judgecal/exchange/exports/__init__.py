@@ -37,7 +37,6 @@ class Score:
     note: str = ""  # the person's comment or the judge's reasoning
     where: str = ""  # where it stands, as messages name it (`scores.csv:12`)
     error: str | None = None  # why a judge has no value
-    repeat: int = 0  # a judge that scored an item twice has two
 
 
 @dataclass
@@ -54,7 +53,7 @@ class Export:
     notes: list[str] = field(default_factory=list)  # remarks on the reading, for the set's owner
     problems: list[str] = field(default_factory=list)
     _latest: dict[tuple[str, str, str], int] = field(default_factory=dict)
-    _repeats: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _judged: dict[tuple[str, str, str], int] = field(default_factory=dict)
 
     def count(self, n: int = 1) -> None:
         """Count records where they are met, apart from what becomes of them."""
@@ -125,14 +124,18 @@ class Export:
             self.ratings.append(score)
 
     def add_judgement(self, score: Score) -> None:
-        """Add a judge's Score, a second one of the same item as its next repeat; no value is an error."""
-        key = (score.item_id, score.by)
+        """Add a judge's Score; of two on one item the later one with a value counts. No value is an error."""
         error = score.error
         if error is None and scalar(score.value) is None:
             error = "no verdict was recorded" if score.value is None else f"the verdict is {score.value!r}"
-        value = None if error else score.value
-        self.judgements.append(replace(score, repeat=self._repeats[key], value=value, error=error))
-        self._repeats[key] += 1
+        score = replace(score, value=None if error else score.value, error=error)
+        place = self._judged.setdefault((score.item_id, score.name, score.by), len(self.judgements))
+        if place == len(self.judgements):
+            self.judgements.append(score)
+            return
+        self.skip("a judgement that the same judge gave again later")
+        if error is None:
+            self.judgements[place] = score
 
     def add_by_source(
         self, source: str, score: Score, *, rater: str, people: str, judges: Collection[str]
