@@ -91,8 +91,7 @@ def test_a_tsv_with_quoting_stays_quoted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prefix", "suffix", "taken"),
-    [("", "", ""), ('{"version": 2, "data": {"items": ', ', "n": []}}', "data.items")],
+    ("prefix", "suffix", "taken"), [("", "", ""), ('{"version": 2, "items": ', ', "n": []}', "items")]
 )
 def test_json_arrays(tmp_path: Path, prefix: str, suffix: str, taken: str) -> None:
     rows = ('{"q": "a", "n": 3, "f": 0.5, "t": true, "r": ["x"]}', '{"q": "b", "n": NaN, "h": HUMAN}', "{}")

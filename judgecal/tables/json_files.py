@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgecal.errors import InputError, listed, refuse
+from judgecal.errors import InputError, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table
 from judgecal.tables.text import read_text
@@ -77,22 +77,21 @@ def _read_array(path: Path) -> Table:
 
 
 def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
-    """Return (keys to it, list) of the single array of objects, from a JSON value and `where`, a text.
+    """Return (key to it, list) of the single array of objects, from a JSON value and `where`, a text.
 
-    InputError: there is none, there are several, or an element is no object.
+    It is the value itself, or under a key of it. InputError: there is none, there are several, or an element
+    is no object.
     """
-    arrays = [("", value)] if isinstance(value, list) else list(_arrays(value, ""))
-    if not arrays:
-        what = f"a JSON {_kind(value)}"
-        if isinstance(value, dict):
-            what = f"an object with the keys {listed(list(value), 8) or 'of nothing'}"
+    parts = value.items() if isinstance(value, dict) else ()
+    lists = [(key, part) for key, part in parts if isinstance(part, list)]
+    arrays = [(key, rows) for key, rows in lists if any(isinstance(row, dict) for row in rows)]
+    arrays = [("", value)] if isinstance(value, list) else arrays
+    if len(arrays) != 1:
+        named = ", ".join(f"{key} ({len(array):,})" for key, array in arrays) or f"a JSON {_kind(value)}"
         raise InputError(
-            f"{where}: holds no array of objects, found {what}: write [{{...}}, {{...}}], or one object a "
-            "line and name the file .jsonl"
+            f"{where}: holds {len(arrays) or 'no'} arrays of objects, found {named}: write one, "
+            "[{...}, {...}], or one object a line and name the file .jsonl"
         )
-    if len(arrays) > 1:
-        named = ", ".join(f"{path} ({len(array):,})" for path, array in arrays)
-        raise InputError(f"{where}: holds {len(arrays)} arrays of objects, {named}: keep the one to be read")
     path, array = arrays[0]
     refuse(
         [
@@ -120,15 +119,6 @@ def json_value(text: str, where: str) -> Any:
         if getattr(error, "msg", "") == "Extra data" and begin.startswith("{"):
             what = "a second JSON object follows the first: name the file .jsonl"
         raise InputError(f"{where}:{line}: {what}") from None
-
-
-def _arrays(value: Any, path: str) -> Iterator[tuple[str, list[Any]]]:
-    """The arrays below objects that hold an object; what lies within an array is its rows' own."""
-    if isinstance(value, list) and any(isinstance(row, dict) for row in value):
-        yield path, value
-    elif isinstance(value, dict):
-        for key, part in value.items():
-            yield from _arrays(part, f"{path}.{key}" if path else key)
 
 
 def _kind(value: Any) -> str:
