@@ -155,7 +155,7 @@ def test_formulas_are_defused_and_nothing_else(judgecal: Run, workspace_dir: Pat
     assert ran.code == 0
     assert [row["n"] for row in read(workspace_dir / "out.csv")] == [*AS_WRITTEN.values()]
     n = sum(cell != written for cell, written in AS_WRITTEN.items())
-    assert f"{n} cells that a spreadsheet would run as formulas got an apostrophe in front (n {n})" in ran.err
+    assert f"in {n} rows cells that a spreadsheet would run got an apostrophe in front" in ran.err
     assert judgecal("judge", table, "--lock", lock, "-o", "out.jsonl", *COLUMNS).code == 0
     assert [row["n"] for row in read(workspace_dir / "out.jsonl")] == [*AS_WRITTEN]
 

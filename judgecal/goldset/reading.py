@@ -171,7 +171,7 @@ class TableItems:
                 read_item(item_row(stored), where, problems)
         elif columns.rater is None:
             problems.append(
-                f"{where}: item {item_id!r} is in {table.number(line)} already: ids must differ "
+                f"{where}: item {item_id!r} is in {table.unit} {line} already: ids must differ "
                 "(several rows may share an item only with --col rater=)"
             )
         else:
@@ -179,7 +179,7 @@ class TableItems:
             if differ := [part for part in _COMPARED if getattr(stored, part) != getattr(grouped, part)]:
                 problems.append(
                     f"{where}: item {stored.item_id!r} has another {', '.join(differ)} than in "
-                    f"{table.number(line)}: rows of one item must have the same texts"
+                    f"{table.unit} {line}: rows of one item must have the same texts"
                 )
         self._problems += [(row.line, problem) for problem in problems]
         return stored.item_id
@@ -280,7 +280,7 @@ class TableItems:
                     second = (
                         f"{self.table.place(lines[at])}: a second label of {key[1]!r} for item {item_id!r}"
                     )
-                    problem = f"{second}, the first is in {self.table.number(firsts[key])}: keep one"
+                    problem = f"{second}, the first is in {self.table.unit} {firsts[key]}: keep one"
                     self._problems.append((lines[at], problem))
 
     @property

@@ -71,7 +71,8 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     import polars as pl
 
     if source is not None:
-        frame = pl.concat([source.typed(source.columns).head(frame.height), frame], how="horizontal")
+        typed = source.frame if source.values is None else source.values
+        frame = pl.concat([typed.select(source.columns).head(frame.height), frame], how="horizontal")
     frame.write_parquet(draft)
 
 

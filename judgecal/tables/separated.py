@@ -7,7 +7,6 @@ import contextlib
 import csv
 import functools
 import io
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,9 +14,9 @@ from itertools import dropwhile, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judgecal.errors import InputError, listed, notice, refuse
+from judgecal.errors import InputError, notice, refuse
 from judgecal.tables.formats import Format, written_rows
-from judgecal.tables.table import Table
+from judgecal.tables.table import Table, text_of
 from judgecal.tables.text import UTF_8, UTF_16, is_formula, is_utf8, read_bytes, utf8_problems
 from judgecal.workspace import shown
 
@@ -194,37 +193,30 @@ def _unmarked(cell: str) -> str:
 
 
 def _write(draft: Path, frame: pl.DataFrame, source: Table | None, *, delimiter: str) -> None:
-    marked: Counter[str] = Counter()
+    def safe(cell: str) -> str:
+        runs = cell and not cell[0].isalnum() and is_formula(cell.lstrip(_MARK))
+        return _MARK + cell if runs else cell
 
-    def safe(name: str, cell: str) -> str:
-        if not cell or cell[0].isalnum() or not is_formula(cell.lstrip(_MARK)):
-            return cell
-        marked[name] += 1
-        return _MARK + cell
-
-    names = (*(source.columns if source else ()), *frame.columns)
-    # An unpaired surrogate, which JSON can hold, has no UTF-8.
-    with draft.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+    n_marked, names = 0, (*(source.columns if source else ()), *frame.columns)
+    with draft.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, delimiter=delimiter, lineterminator="\n")
-        out.writerow([safe("the header", name) for name in names])
+        out.writerow(map(safe, names))
         for record in written_rows(frame, source):
-            out.writerow([safe(name, _cell(record.get(name))) for name in names])
-    if marked:
-        columns = listed([f"{name} {count:,}" for name, count in marked.most_common()])
+            cells = [_cell(record.get(name)) for name in names]
+            marked = list(map(safe, cells))
+            n_marked += marked != cells
+            out.writerow(marked)
+    if n_marked:
         notice(
-            f"judgecal: {marked.total():,} cells that a spreadsheet would run as formulas got an apostrophe "
-            f"in front ({columns}); .jsonl and .parquet hold every text as it is"
+            f"judgecal: in {n_marked:,} rows cells that a spreadsheet would run got an apostrophe in front; "
+            ".jsonl and .parquet hold every text as it is"
         )
 
 
 def _cell(value: Any) -> str:
-    if value is None or isinstance(value, str):
-        return value or ""
-    return (
-        str(int(value))
-        if isinstance(value, float) and value.is_integer()
-        else json.dumps(value, ensure_ascii=False)
-    )
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return text_of(value)
 
 
 FORMATS = (

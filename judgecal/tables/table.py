@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from judgecal.errors import InputError, listed, unknown_name
+from judgecal.errors import InputError, listed, refuse, unknown_name
 from judgecal.records import well_formed
 
 if TYPE_CHECKING:
@@ -209,10 +209,6 @@ class Table:
 
     # --- how messages name it, its rows and the columns that it lacks
 
-    def number(self, row: int) -> str:
-        """A row by its number alone, as within a message: `line 3` or `row 3`."""
-        return f"{self.unit} {row}"
-
     @property
     def top(self) -> str:
         """The table as a whole: `file:1`, or just the file where there are no lines."""
@@ -226,20 +222,10 @@ class Table:
         """`file:line` of a row, or `file:row N`, by its number."""
         return f"{self.where}:{row}" if self.unit == "line" else f"{self.where}:row {row}"
 
-    def missing(self, *names: str) -> list[str]:
-        """Return a problem for each of the column names that the table lacks, with the nearest ones."""
-        there = {*self.columns, *self.fields}
-        lacking = [name for name in dict.fromkeys(names) if name not in there]
-        return [f"{self.top}: {unknown_name('column', name, self.columns)}" for name in lacking]
-
     def require(self, *names: str) -> None:
-        """Refuse (InputError) a table that lacks one of the column names."""
-        if problems := self.missing(*names):
-            raise InputError(problems)
-
-    def typed(self, names: Sequence[str]) -> pl.DataFrame:
-        """Some columns as a Parquet file stores them; as texts, where the table was no such file."""
-        return (self.frame if self.values is None else self.values).select(names)
+        """Refuse (InputError) a table that lacks one of the column names, with the nearest ones."""
+        lacking = [name for name in dict.fromkeys(names) if name not in {*self.columns, *self.fields}]
+        refuse([f"{self.top}: {unknown_name('column', name, self.columns)}" for name in lacking])
 
 
 class NoRowsError(InputError):

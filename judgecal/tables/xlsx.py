@@ -157,12 +157,8 @@ def _value(cell: Any) -> Any:
         if "_x" in value:  # control characters stand so; a line ends with a line feed
             value = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), value).replace("\r\n", "\n")
         return value if value.strip() else None
-    if isinstance(value, datetime.datetime):
-        return value.date().isoformat() if value.time() == datetime.time.min else value.isoformat(sep=" ")
-    if isinstance(value, datetime.date | datetime.time):
-        return value.isoformat()
-    if isinstance(value, datetime.timedelta):
-        return str(value)
+    if isinstance(value, datetime.date | datetime.time | datetime.timedelta):
+        return str(value).removesuffix(" 00:00:00")
     if isinstance(value, int | float) and not isinstance(value, bool) and "%" in cell.number_format:
         return f"{value * 100.0:.13g}%"
     if not isinstance(value, float):
@@ -173,7 +169,6 @@ def _value(cell: Any) -> Any:
 
 _LIKE_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _MOST_ROWS = 1_048_576  # that a sheet holds, its header among them
 _LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
 _NARROW, _WIDE = 24, 40  # characters of a column
@@ -213,7 +208,7 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
         if text:
             text = _LIKE_ESCAPED.sub("_x005F_", text)
             text = _CONTROL.sub(lambda match: f"_x{ord(match[0]):04X}_", text)
-            text_cell.value = _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)[:CELL_LIMIT]
+            text_cell.value = text[:CELL_LIMIT]
             text_cell.data_type = "s"
         return text_cell
 
@@ -227,10 +222,9 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
         sheet.append([cell(name, record.get(name)) for name in names])
     book.save(draft)
     if cut.total():
-        columns = listed([f"{name} {count:,}" for name, count in cut.most_common() if count])
         notice(
             f"judgecal: {cut.total():,} texts above the {CELL_LIMIT:,} characters of a workbook's cell are "
-            f"cut off there ({columns}); .csv, .jsonl and .parquet hold them whole"
+            f"cut off there ({listed([*+cut])}); .csv, .jsonl and .parquet hold them whole"
         )
 
 
