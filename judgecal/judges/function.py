@@ -71,9 +71,9 @@ def load_function(
     call, own_scale, program = content.get(name), None, None
     if is_program(call):
         from judgecal.judges.module import as_function
-        from judgecal.judges.prompt import with_prompts
+        from judgecal.judges.prompt import with_prompt
 
-        program = call if prompts is None else with_prompts(call, prompts, f"{path}: {name}")
+        program = call if prompts is None else with_prompt(call, prompts, f"{path}: {name}")
         call, own_scale = as_function(program)
     elif prompts is not None:
         raise InputError(f"{path}: {name} is no program of DSPy's: leave #EXPERIMENT out")

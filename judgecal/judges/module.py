@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import dspy
@@ -13,7 +13,7 @@ import dspy
 from judgecal.errors import InputError
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised
-from judgecal.judges.prompt import PromptJudge, save_program, with_prompts
+from judgecal.judges.prompt import PromptJudge, save_program, with_prompt
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import digest
 from judgecal.scale import Scale
@@ -77,17 +77,6 @@ def own_signature(program: dspy.Module) -> type[dspy.Signature] | None:
     return cls
 
 
-def instructions_of(program: dspy.Module) -> str:
-    """The instructions of a program; of several prompts, each under its name."""
-    return joined_instructions({name: one.signature.instructions for name, one in program.named_predictors()})
-
-
-def joined_instructions(instructions: Mapping[str, str]) -> str:
-    """Join the instructions of prompts, a mapping of name -> text, into a single text."""
-    several = len(instructions) > 1
-    return "\n\n".join(f"[{name}]\n{text}" if several else text for name, text in instructions.items())
-
-
 def verdict_of(prediction: dspy.Prediction, declared: Sequence[str]) -> tuple[Any, str | None]:
     """Return (verdict, reasoning or None) of a dspy.Prediction, by the names of declared output fields.
 
@@ -112,7 +101,7 @@ def program_judge(
 ) -> PromptJudge:
     """Return the PromptJudge of a dspy.Module, names of model and signature, trained_on and a Workspace."""
     where = type(program).__name__
-    if type(program).forward not in _OWN_FORWARDS:
+    if getattr(type(program), "forward", None) not in _OWN_FORWARDS:
         what = "has a forward of its own: give the model to judgecal.optimize(..., model=ALIAS),"
         raise InputError(f"{where} {what} {_WITHOUT}")
     predictor = only_predictor(program)
@@ -127,7 +116,7 @@ def program_judge(
     compiled = bool(demos) or state["signature"]["instructions"] != loaded.cls.instructions
     groups = groups_seen(where, compiled, trained_on)
     prompt = {"signature": state["signature"], "demos": demos}
-    stored = with_prompts(dspy.Predict(loaded.cls), prompt, where)
+    stored = with_prompt(dspy.Predict(loaded.cls), prompt, where)
     slug = f"program-{digest([loaded.name, loaded.fingerprint, prompt, sorted(groups)])[:8]}"
     path = workspace.experiments / slug / "program.json"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -57,6 +57,7 @@ class PromptJudge:
 
     Args:
         program: a compiled program to use instead of the one that the string names; `dspy.Predict`.
+        loaded: signature and model to use instead of those that the string names.
 
     Attributes:
         program: the `dspy.Predict` whose instructions and demos make the prompt.
@@ -71,15 +72,20 @@ class PromptJudge:
         *,
         workspace: Workspace | None = None,
         program: dspy.Predict | None = None,
+        loaded: tuple[LoadedSignature, ModelSpec] | None = None,
     ) -> None:
         workspace = workspace or find_workspace()
         parsed = JudgeName.parse(spec) if isinstance(spec, str) else spec
         self.name = str(parsed)
-        self.signature: LoadedSignature = load_signature(parsed.signature, workspace=workspace)
+        self.signature: LoadedSignature
+        self.model: ModelSpec
+        if loaded is None:
+            signature = load_signature(parsed.signature, workspace=workspace)
+            loaded = signature, load_catalogue(workspace).resolve(parsed.model)
+        self.signature, self.model = loaded
         self.mark = parsed.mark
         self.unit = unit_of(self.signature.inputs)
         self.inputs = self.signature.inputs
-        self.model: ModelSpec = load_catalogue(workspace).resolve(parsed.model)
         call = self.signature.judge_scale()
         if self.model.weighs:  # half the chances of yes are a pass
             call = dataclasses.replace(call.of_means, pass_at=0.5 if call.kind == "binary" else call.pass_at)
@@ -305,28 +311,23 @@ def program_of(state: Mapping[str, Any], signature: LoadedSignature, where: str)
             f"{ours.signature_fingerprint[:8]}, and {signature.name} now has {signature.fingerprint[:8]}: "
             "run judgecal optimize again"
         )
-    program = with_prompts(dspy.Predict(signature.cls), state, where)
+    program = with_prompt(dspy.Predict(signature.cls), state, where)
     program.fields = read.fields
     return ProgramFile(program, frozenset(ours.trained_on))
 
 
-def with_prompts(program: dspy.Module, table: Mapping[str, Any], where: str) -> dspy.Module:
-    """Return a copy of a dspy.Module with prompts from a table (mapping) of DSPy's; `where` is for errors."""
+def with_prompt(program: dspy.Module, state: Mapping[str, Any], where: str) -> dspy.Module:
+    """Return a copy of a dspy.Module, its one prompt from a state of DSPy's; `where` names it in errors."""
     program, again = program.deepcopy(), "run judgecal optimize again"
-    for name, predictor in program.named_predictors():
-        state, at = (
-            (table, where) if isinstance(program, dspy.Predict) else (table.get(name), f"{where}: {name}")
-        )
-        if not isinstance(state, dict) or not {"signature", "demos"} <= state.keys():
-            raise InputError(f"{at}: the saved program has no such prompt: {again}")
-        read = validated(PromptState, {key: state[key] for key in ("signature", "demos")}, at)
-        saved, there = len(read.signature.fields), len(predictor.signature.fields)
-        if saved != there:
-            raise InputError(
-                f"{at}: signature.fields has {saved} entries, and the signature {there}: {again}"
-            )
-        predictor.signature = predictor.signature.load_state(dataclasses.asdict(read.signature))
-        predictor.demos = read.demos
+    if not {"signature", "demos"} <= state.keys() or len(program.predictors()) != 1:
+        raise InputError(f"{where}: the saved program has no such prompt: {again}")
+    (predictor,) = program.predictors()
+    read = validated(PromptState, {key: state[key] for key in ("signature", "demos")}, where)
+    saved, there = len(read.signature.fields), len(predictor.signature.fields)
+    if saved != there:
+        raise InputError(f"{where}: signature.fields has {saved} entries, and the signature {there}: {again}")
+    predictor.signature = predictor.signature.load_state(dataclasses.asdict(read.signature))
+    predictor.demos = read.demos
     return program
 
 

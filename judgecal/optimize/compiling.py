@@ -7,7 +7,7 @@ import functools
 import logging
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,41 +16,25 @@ import dspy
 from judgecal.engine.cache import open_cache
 from judgecal.engine.calls import read_guarded
 from judgecal.engine.run import Progress
-from judgecal.errors import InputError, Stopped, error_text
+from judgecal.errors import InputError, Stopped
 from judgecal.experiment.trials import say_remarks
 from judgecal.judges.chat import JudgeAdapter, neutralised, typed_verdict
 from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.reply import read_reply
 from judgecal.optimize.program_calls import CALL_LOG, ProgramCalls, program_lm, schema_now, width
-from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.optimize.training import Training
 
 
 class JudgeProgram(dspy.Module):  # type: ignore[misc]
     """Judges one case."""  # optimisers show this source to the model that writes instructions
 
-    def __init__(self, judge: dspy.Module, prediction: Callable[[Any], dspy.Prediction] | None) -> None:
+    def __init__(self, judge: PromptJudge) -> None:
         super().__init__()
-        self.judge = judge
-        # DSPy copies a judge's method, judge and all, and no function
-        self.prediction = prediction and (lambda output: prediction(output))  # noqa: PLW0108
+        self.judge = judge.program.deepcopy()
 
     def forward(self, **inputs: Any) -> Any:
         """Return the prediction of the judge for the inputs of an item."""
-        if self.prediction is None:
-            return self.judge(**inputs)
-        try:
-            return self.prediction(self.judge(**inputs))
-        except Exception as error:  # noqa: BLE001 - the user's code: no verdict, which the metric counts
-            return self.prediction((None, error_text(error)))
-
-
-def judging(training: Training) -> JudgeProgram:
-    """Return the JudgeProgram that an optimiser is given for a Training: inputs in, verdict out."""
-    judge = training.judge
-    return JudgeProgram(
-        judge.program.deepcopy(), judge.prediction if isinstance(judge, ModuleJudge) else None
-    )
+        return self.judge(**inputs)
 
 
 class OptimiserAdapter(JudgeAdapter):
@@ -60,10 +44,9 @@ class OptimiserAdapter(JudgeAdapter):
     counted.
     """
 
-    def __init__(self, judge: Optimised) -> None:
-        self._schema = judge.schema if isinstance(judge, PromptJudge) else None
-        super().__init__(in_json=self._schema is not None)
-        self._judged, self._is_module = judge.signature, isinstance(judge, ModuleJudge)
+    def __init__(self, judge: PromptJudge) -> None:
+        super().__init__(in_json=judge.schema is not None)
+        self._schema, self._judged = judge.schema, judge.signature
 
     def asks_for_json(self, signature: type[dspy.Signature]) -> bool:
         """Whether the calls of a signature ask for JSON: the judge's alone, others go as DSPy puts them."""
@@ -78,7 +61,7 @@ class OptimiserAdapter(JudgeAdapter):
             schema_now.reset(before)
 
     def _is_the_judge(self, signature: type[dspy.Signature]) -> bool:
-        return not self._is_module and set(signature.output_fields) == set(self._judged.cls.output_fields)
+        return set(signature.output_fields) == set(self._judged.cls.output_fields)
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         """Parse a completion (text) by a dspy.Signature into a dict of fields; a lone text needs no mark."""
@@ -102,11 +85,8 @@ class OptimiserAdapter(JudgeAdapter):
 
 
 @contextlib.contextmanager
-def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) -> Iterator[ProgramCalls]:
+def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iterator[ProgramCalls]:
     """Yield the ProgramCalls, `calls_at_most`, of an optimizer by name on a Training; score outside it.
-
-    A program of several calls is scored in such a block too; then the caller shows how far it is, and
-    `calls_at_most` is None.
 
     Raises:
         JudgecalError: what ended it: a refused key, a spent budget, a provider that is down, or a reply of
@@ -114,20 +94,19 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int | None) 
     """
     with contextlib.ExitStack() as stack:
         cache = stack.enter_context(open_cache(use=training.use_cache))
+        progress = None
         if not training.quiet:
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
-        progress = None
-        if calls_at_most is not None and not training.quiet:
             progress = Progress(f"{optimizer}, at most", calls_at_most)
             stack.callback(progress.close)
         calls = ProgramCalls(
             training.budget, log=training.log, optimizer=optimizer, cache=cache, progress=progress
         )
         stack.enter_context(calls)
-        if calls_at_most is not None:
-            stack.enter_context(_quiet())
-        lm, adapter = program_lm(model_of(training.judge), calls), OptimiserAdapter(training.judge)
-        settings = {"num_threads": width(model_of(training.judge)), "disable_history": True}
+        stack.enter_context(_quiet())
+        judge = training.judge
+        lm, adapter = program_lm(judge.model, calls), OptimiserAdapter(judge)
+        settings = {"num_threads": width(judge.model), "disable_history": True}
         stack.enter_context(dspy.context(lm=lm, adapter=adapter, **settings))
         try:
             yield calls

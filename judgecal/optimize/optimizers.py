@@ -23,9 +23,9 @@ from dspy.teleprompt.gepa import InstructionProposer
 from judgecal.commands import OPTIMIZER_NAMES
 from judgecal.errors import InputError, JudgecalError, not_installed, unknown_name
 from judgecal.models import ModelSpec
-from judgecal.optimize.compiling import compiling, judging
+from judgecal.optimize.compiling import JudgeProgram, compiling
 from judgecal.optimize.program_calls import ProgramCalls, program_lm
-from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training, shows_labels
+from judgecal.optimize.training import CLIMBED_ON, Candidate, Plan, Training
 
 # What each tries, most of it as DSPy names it; an experiment's configuration has it.
 _LABELED: dict[str, Any] = {"sizes": [4, 8, 16, 32], "draws": 3}
@@ -94,7 +94,7 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
             max_errors=1,
         )
         with compiling(training, "fewshot", calls_at_most=len(training.items)):
-            compiled = optimizer.compile(judging(training), trainset=training.examples(draw))
+            compiled = optimizer.compile(JudgeProgram(training.judge), trainset=training.examples(draw))
         yield training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
 
 
@@ -157,6 +157,7 @@ def _best_first(compiled: Any) -> list[dspy.Module]:
 def _mipro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
     """Instructions written from a summary of the data, and sets of demos, searched on train."""
     learn, climb = training.halves()
+    student = JudgeProgram(training.judge)
     optimizer = dspy.MIPROv2(
         metric=training.metric(),
         prompt_model=writer,
@@ -165,9 +166,8 @@ def _mipro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[ds
         seed=training.seed,
         **{**_MIPRO, "max_labeled_demos": min(_MIPRO["max_labeled_demos"], len(learn))},
     )
-    return _best_first(
-        optimizer.compile(judging(training), trainset=learn, valset=climb, num_trials=10, minibatch=False)
-    )
+    compiled = optimizer.compile(student, trainset=learn, valset=climb, num_trials=10, minibatch=False)
+    return _best_first(compiled)
 
 
 def _gepa(
@@ -203,7 +203,7 @@ def _gepa(
         seed=training.seed,
         gepa_kwargs={"stop_callbacks": stop},
     )
-    climbed = optimizer.compile(judging(training), trainset=learn, valset=climb).detailed_results
+    climbed = optimizer.compile(JudgeProgram(training.judge), trainset=learn, valset=climb).detailed_results
     pairs = zip(climbed.val_aggregate_scores, climbed.candidates, strict=True)
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
 
@@ -222,16 +222,15 @@ def _simba(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[ds
         prompt_model=writer,
         **{**_SIMBA, "bsize": min(_SIMBA["bsize"], len(examples))},
     )
-    return _best_first(optimizer.compile(judging(training), trainset=examples, seed=training.seed))
+    return _best_first(optimizer.compile(JudgeProgram(training.judge), trainset=examples, seed=training.seed))
 
 
 def _copro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
     """Several instructions written anew, then again from the best of them and their scores."""
     optimizer = dspy.COPRO(prompt_model=writer, metric=training.metric(), **_COPRO)
-    examples = training.balanced(training.items)
-    return _best_first(
-        optimizer.compile(judging(training), trainset=examples, eval_kwargs={"display_progress": False})
-    )
+    student, examples = JudgeProgram(training.judge), training.balanced(training.items)
+    quietly = {"display_progress": False}
+    return _best_first(optimizer.compile(student, trainset=examples, eval_kwargs=quietly))
 
 
 # --- by itself
@@ -249,8 +248,6 @@ def _auto(training: Training) -> list[Candidate]:
         except JudgecalError as error:
             what = "GEPA ended without an instruction, and examples alone were tried"
             training.remarks.append(f"{what}: {error}")
-    if not shows_labels(training.judge):
-        return written[: plan.candidates]
     sizes, with_instructions = _auto_sizes(plan)
     joined = [_labelled(training, with_instructions, 0, best) for best in written[:1]]
     labelled = [_labelled(training, size, draw) for size, draw in sizes]

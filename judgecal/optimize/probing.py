@@ -17,7 +17,7 @@ import numpy as np
 
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet
-from judgecal.optimize.programs import Optimised, model_of
+from judgecal.judges.prompt import PromptJudge
 from judgecal.optimize.result import Choice, OptimizedProbes, ScoredCandidate, Stage, choose
 from judgecal.probes.family import FamilyProbes, Probe, Sources, make_probes
 from judgecal.probes.result import Footing, ProbeVerdicts, break_changes, share_of, sum_by_group
@@ -41,9 +41,9 @@ class SplitProbes:
     made: tuple[FamilyProbes, ...]
 
     @classmethod
-    def of(cls, gold: GoldSet, items: Sequence[Item], judge: Optimised, seed: int) -> SplitProbes:
-        """Return the SplitProbes of a GoldSet and Items that fit a judge (Optimised), drawn by a seed."""
-        n = N_FREE if model_of(judge).embedded else N_PROBES
+    def of(cls, gold: GoldSet, items: Sequence[Item], judge: PromptJudge, seed: int) -> SplitProbes:
+        """Return the SplitProbes of a GoldSet and Items that fit a PromptJudge, drawn by a seed."""
+        n = N_FREE if judge.model.embedded else N_PROBES
         every = make_probes(gold, items, families_named(()), n=n, seed=seed, sources=Sources.of(gold, items))
         return cls(tuple(probes for probes in every if family_fits(judge, probes)))
 
@@ -92,9 +92,9 @@ def _share(broken: Broken, made: FamilyProbes) -> float | None:
 
 
 def train_probes(
-    gold: GoldSet, items: Sequence[Item], judge: Optimised, *, seed: int
+    gold: GoldSet, items: Sequence[Item], judge: PromptJudge, *, seed: int
 ) -> tuple[list[Probe], dict[str, Label]]:
-    """From a GoldSet, its train Items, a judge (Optimised) and a seed: Probes, and item id -> label.
+    """From a GoldSet, its train Items, a PromptJudge and a seed: Probes, and item id -> label.
 
     The label is what a probe must get: an end of the scale, or that of the answer which it was made of. One
     that must fall has the lower end, which a binary scale says; on a graded one nobody knows its label.

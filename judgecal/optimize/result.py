@@ -17,8 +17,7 @@ from judgecal.experiment.agreement import GoldSummary
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items, traits_of
-from judgecal.judges.module import instructions_of
-from judgecal.optimize.programs import Optimised
+from judgecal.judges.prompt import PromptJudge
 from judgecal.optimize.training import Candidate, parts_by_question
 from judgecal.records import Estimate, Item, Result
 from judgecal.scale import Label
@@ -50,16 +49,21 @@ class ScoredCandidate:
     """A candidate, or the judge as it was, with its judgements on dev and what they come to (see `Tried`)."""
 
     candidate: Candidate | None
-    judge: Optimised
+    judge: PromptJudge
     column: Verdicts
     estimates: dict[str, Estimate]  # by metric
     calibrated: Estimate | None
 
     @classmethod
     def on(
-        cls, dev: AgreementTable, candidate: Candidate | None, judge: Optimised, column: Verdicts, metric: str
+        cls,
+        dev: AgreementTable,
+        candidate: Candidate | None,
+        judge: PromptJudge,
+        column: Verdicts,
+        metric: str,
     ) -> ScoredCandidate:
-        """From dev AgreementTable, Candidate, its judge (Optimised), Verdicts, metric: ScoredCandidate."""
+        """From dev AgreementTable, Candidate, its PromptJudge, Verdicts, metric: ScoredCandidate."""
         numbers = dev.agreements(column)
         return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
@@ -312,17 +316,16 @@ class Prompts:
     demos: tuple[Mapping[str, str], ...]
 
     @classmethod
-    def of(cls, before: dspy.Module, after: dspy.Module) -> Prompts:
-        """Return Prompts, instructions and examples taken, of two dspy.Modules: before and after."""
+    def of(cls, before: dspy.Predict, after: dspy.Predict) -> Prompts:
+        """Return Prompts, instructions and examples taken, of two dspy.Predicts: before and after."""
         demos = [
             {
                 name.replace("_", " "): f"{value:g}" if isinstance(value, float) else str(value)
                 for name, value in dict(demo).items()
             }
-            for predictor in after.predictors()
-            for demo in predictor.demos
+            for demo in after.demos
         ]
-        return cls(instructions_of(before), instructions_of(after), tuple(demos))
+        return cls(before.signature.instructions, after.signature.instructions, tuple(demos))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import itertools
 import shlex
@@ -11,6 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import dspy
 
 from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
 from judgecal.engine.calls import ReplySchema
@@ -33,7 +34,6 @@ from judgecal.experiment.score import (
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import (
     CostEstimate,
-    Due,
     ExperimentJournal,
     RunOptions,
     likely_usd,
@@ -46,14 +46,13 @@ from judgecal.experiment.trials import (
 from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import judge_named
+from judgecal.judges.function import FunctionJudge
 from judgecal.judges.prompt import PromptJudge, save_program
 from judgecal.judges.protocol import Judge, JudgeName, units_of
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.optimize.compiling import compiling
 from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
-from judgecal.optimize.programs import ModuleJudge, Optimised, model_of, to_optimise
 from judgecal.optimize.result import (
     Changes,
     Choice,
@@ -77,11 +76,11 @@ from judgecal.optimize.training import (
     Training,
     notes_in_words,
     reflection_spec,
-    shows_labels,
     stratum_of,
 )
 from judgecal.probes.result import Footing
 from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
+from judgecal.signatures import loaded_class, verdict_fields
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, find_workspace, shown
 
@@ -101,7 +100,7 @@ class OptimizeRun:
 
     workspace: Workspace
     gold: GoldSet
-    judge: Optimised
+    judge: PromptJudge
     optimizer: str  # resolved
     options: RunOptions
     seed: int = 0
@@ -128,7 +127,6 @@ class OptimizeRun:
             "repeats": self.options.repeats,
             "seed": self.seed,
             **({"probes": True} if self.probes else {}),
-            **({"model": self.model.settings()} if isinstance(self.judge, ModuleJudge) else {}),
         }
         return plan_experiment(self.workspace, config, out=self.out)
 
@@ -137,9 +135,6 @@ class OptimizeRun:
         if mark := JudgeName.parse(self.judge.name).mark:
             single = self.judge.name.removesuffix(mark)
             raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
-        if self.optimizer == "labeled" and not shows_labels(self.judge):
-            what = f"labels are shown as {self.judge.signature.verdict}, which no prompt of {self.judge.name}"
-            raise InputError(f"optimizer labeled: {what} gives: choose optimizer='BootstrapFewShot'")
         self._check_train()
         check_reflection(self.optimizer, self.model, self.reflection)
         _ = self.experiment
@@ -174,7 +169,7 @@ class OptimizeRun:
     @property
     def model(self) -> ModelSpec:
         """The model that gives the verdict."""
-        return model_of(self.judge)
+        return self.judge.model
 
     @property
     def reflection_alias(self) -> str | None:
@@ -246,11 +241,11 @@ class OptimizeRun:
     def _taken(self) -> str:
         return f"{self.judge.name.partition('#')[0]}#{self.experiment.slug}"
 
-    def judge_of(self, candidate: Candidate) -> Optimised:
-        """Return the judge (Optimised) that a Candidate's program makes."""
-        if isinstance(self.judge, ModuleJudge):
-            return self.judge.compiled(candidate.program, self._taken, candidate.trained_on)
-        return PromptJudge(self._taken, workspace=self.workspace, program=candidate.program)
+    def judge_of(self, candidate: Candidate) -> PromptJudge:
+        """Return the PromptJudge that a Candidate's program makes."""
+        judge, program = self.judge, candidate.program
+        where, loaded = self.workspace, (judge.signature, judge.model)
+        return PromptJudge(self._taken, workspace=where, program=program, loaded=loaded)
 
     # --- what it would cost
 
@@ -271,13 +266,9 @@ class OptimizeRun:
 
     @cached_property
     def plan(self) -> Plan:
-        """What `auto` may take: the largest plan whose likely cost, and a quarter more, is within the budget.
-
-        What the calls of a program of several prompts cost is known when they are made.
-        """
+        """What `auto` may take: the largest plan whose likely cost, and a quarter more, fits the budget."""
         budget_usd = self.options.budget_usd
-        priced = self.model.priced and isinstance(self.judge, PromptJudge)
-        if self.optimizer != "auto" or budget_usd is None or not priced:
+        if self.optimizer != "auto" or budget_usd is None or not self.model.priced:
             return PLANS[0]
         nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
         for plan in PLANS:
@@ -311,7 +302,7 @@ class OptimizeRun:
         longest = max(judges, key=lambda judge: len(str(judge.demos)))
         probes, raced = self.probed["dev"].items, self.optimizer == "auto"
 
-        def planned(judges: Sequence[Optimised], items: Iterable[Item]) -> list[CostEstimate]:
+        def planned(judges: Sequence[PromptJudge], items: Iterable[Item]) -> list[CostEstimate]:
             return [plan_calls([judge], items, stored, self.options) for judge in judges]
 
         plans = planned([self.judge], [*self.items("dev"), *probes])
@@ -375,10 +366,8 @@ class OptimizeRun:
     def _say_plan(self) -> None:
         """Say on stderr what `auto` is about to do, and at what cost."""
         if self.optimizer == "auto" and not self.options.quiet:
-            words = self.plan_in_words
-            if isinstance(self.judge, PromptJudge):
-                cost = self._cost
-                words += f" At most {cost.calls:,} calls. {cost.cost_in_words}"
+            cost = self._cost
+            words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
             notice(f"judgecal: {words}")
 
     def _affords(self, n_calls: int, journal: Journal, budget: Budget) -> bool:
@@ -395,7 +384,7 @@ class OptimizeRun:
 
     def _score_all(self, journal: Journal, budget: Budget) -> tuple[Finish, list[str]]:
         """The judge as it was and the candidates on dev, and what must be said of their making."""
-        made, judges, refused = list[Candidate](), list[Optimised](), list[int]()
+        made, judges, refused = list[Candidate](), list[PromptJudge](), list[int]()
 
         def affords(n_calls: int) -> bool:
             more = 0 if self.plan.short else self._n_confirming  # test is for another run
@@ -471,15 +460,9 @@ class OptimizeRun:
         return look, probes.held(*broken, level=look.level), confirmation
 
     def _judged(
-        self, judge: Optimised, items: Sequence[Item], journal: Journal, budget: Budget, label: str
+        self, judge: PromptJudge, items: Sequence[Item], journal: Journal, budget: Budget, label: str
     ) -> Verdicts:
-        within: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
-        if isinstance(judge, ModuleJudge) and Due(judge, items, journal, self.options):
-            within = compiling(self.training(budget), "dev and test", calls_at_most=None)
-        with within:
-            rows = run_trials(
-                [judge], items, journal=journal, options=self.options, budget=budget, label=label
-            )
+        rows = run_trials([judge], items, journal=journal, options=self.options, budget=budget, label=label)
         return Verdicts.from_calls(judge, rows)
 
     def _result(
@@ -504,7 +487,7 @@ class OptimizeRun:
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
         if self.reflection_alias:
             extra["reflection"] = self.reflection_alias
-        if look and after.candidate and (self.reflection_alias or isinstance(self.judge, ModuleJudge)):
+        if look and after.candidate and self.reflection_alias:
             n = len(set(self.dev.groups))
             notes.append(f"train was learnt from, so both judges are calibrated on dev alone ({n} questions)")
         split, level = ("test", look.level) if look else ("dev", 0.95)
@@ -607,15 +590,15 @@ def optimize(
     """Optimise a judge on a gold set by calls and return the OptimizeResult: train, dev, test once.
 
     Args:
-        judge: a prompt judge, or its string, `correctness_v3@gemini-flash`; or a program of DSPy's, as
-            `judgecal.Judge(program)` or `FILE.py:PROGRAM@python`: the whole of it is compiled.
+        judge: a prompt judge, or its string, `correctness_v3@gemini-flash`; or a program of DSPy's with one
+            prompt, as `judgecal.Judge(program)` or `FILE.py:PROGRAM@python`: that prompt is compiled.
         gold: a gold set, its name, or a path.
         optimizer: as `--optimizer` has it; DSPy's own names too.
         reflection_model: an alias or a litellm id of who writes instructions; else the judge's own model.
         final: whether it is confirmed on test, which is a look; only where something changed on dev.
         probes: learn from probes of train too; taken for fewer broken probes is only what agrees no less.
         limit: only the first so many items.
-        model: an alias or a litellm id, of a program: what all its prompts ask, through judgecal.
+        model: an alias or a litellm id, of a program: what its prompt asks, through judgecal.
         workspace: the folder with `signatures/` and `gold/`; found as on the command line where not given.
     """
     where = find_workspace(None if workspace is None else Path(workspace))
@@ -628,7 +611,7 @@ def optimize(
         workspace=where,
         judge=optimised,
         gold=gold,
-        optimizer=resolve_optimizer(optimizer, model_of(optimised)),
+        optimizer=resolve_optimizer(optimizer, optimised.model),
         options=options,
         seed=seed,
         final=final,
@@ -636,3 +619,38 @@ def optimize(
         probes=probes,
         out=name,
     ).run()
+
+
+def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Workspace) -> PromptJudge:
+    """Return the PromptJudge to optimise of a Judge, a GoldSet, a model's name or None, and a Workspace.
+
+    Of a program of DSPy's it is its one prompt, whatever `forward` makes of the reply. A number without
+    bounds is on the people's scale.
+    """
+    if isinstance(judge, PromptJudge):
+        if model is None:
+            return judge
+        raise InputError(f"{judge.name} has a model already: leave model= out")
+    program = judge.program if isinstance(judge, FunctionJudge) else None
+    if program is None:
+        raise InputError(f"{judge.name} has no prompt: take a signature@model, or a program of DSPy's")
+    if model is None:
+        what = "say which model its prompt is to ask, model=ALIAS or a litellm id"
+        raise InputError(f"{judge.name} is a program of DSPy's: {what}; the calls then are judgecal's own")
+    prompts = program.predictors()
+    wants = {*prompts[0].signature.input_fields} if len(prompts) == 1 else None
+    if wants != {*judge.inputs} or "forward" in vars(program):
+        what = "is not one prompt that takes what forward takes, so no prompt alone can judge"
+        how = "compile it by DSPy's own optimisers, with judgecal.examples and judgecal.metric, and score it"
+        raise InputError(f"{judge.name} {what}: {how}")
+    prompt = prompts[0].deepcopy()
+    cls, verdicts = prompt.signature, verdict_fields(prompt.signature)
+    field = cls.output_fields[verdicts[0]] if verdicts else None
+    if field and field.annotation in (int, float) and not field.metadata:
+        bounds = {"ge": gold.scale.low, "le": gold.scale.high}
+        cls = cls.delete(verdicts[0]).append(verdicts[0], dspy.OutputField(**bounds), field.annotation)
+        prompt.signature = cls
+    prompt.set_lm(None)
+    prompt._compiled = False  # DSPy would leave it alone
+    loaded = loaded_class(cls, judge.name), load_catalogue(workspace).resolve(model)
+    return PromptJudge(judge.name, workspace=workspace, program=prompt, loaded=loaded)

@@ -27,10 +27,10 @@ from judgecal.experiment.score import asked_items
 from judgecal.goldset import GoldSet
 from judgecal.judges.chat import neutralised, typed_verdict
 from judgecal.judges.module import only_predictor
+from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.protocol import item_inputs, lacking_inputs
 from judgecal.judges.reply import read_verdict
 from judgecal.models import ModelSpec
-from judgecal.optimize.programs import ModuleJudge, Optimised, model_of
 from judgecal.records import Item
 from judgecal.scale import Label, Scale, common_scale, onto
 from judgecal.signatures import ITEM_INPUTS, LoadedSignature, load_signature, loaded_class, signature_on
@@ -179,16 +179,9 @@ def label_as_verdict(signature: LoadedSignature, label: Label, people: Scale) ->
     return typed_verdict(signature, value)
 
 
-def to_example(
-    signature: LoadedSignature,
-    item: Item,
-    label: Label,
-    people: Scale,
-    *,
-    inputs: Mapping[str, Any] | None = None,
-) -> dspy.Example:
+def to_example(signature: LoadedSignature, item: Item, label: Label, people: Scale) -> dspy.Example:
     """From a LoadedSignature, an Item, its label and people's Scale, make a `dspy.Example`."""
-    inputs = item_inputs(signature.inputs, item) if inputs is None else inputs
+    inputs = item_inputs(signature.inputs, item)
     verdict = {str(signature.verdict): label_as_verdict(signature, label, people)}
     return dspy.Example(**inputs, **verdict, **{ITEM_ID: item.item_id}).with_inputs(*inputs)
 
@@ -273,7 +266,7 @@ PLANS = (
 class Training:
     """What an optimiser may see: the train split and its labels, nothing of dev or test; how it is run."""
 
-    judge: Optimised
+    judge: PromptJudge
     items: Sequence[Item]
     labels: Mapping[str, Label]  # by item id, of these items
     people: Scale
@@ -300,7 +293,7 @@ class Training:
     @property
     def reflection_model(self) -> ModelSpec:
         """The model that writes instructions."""
-        return reflection_spec(self.reflection or model_of(self.judge))
+        return reflection_spec(self.reflection or self.judge.model)
 
     def examples(self, draw: int) -> list[dspy.Example]:
         """Return the train split as a list of `dspy.Example`s, in a balanced order by the number `draw`."""
@@ -316,44 +309,26 @@ class Training:
         learn, *climb = parts_by_question(self.items, self.labels, seed=self.seed, n=2)
         return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
 
-    def candidate(self, name: str, program: dspy.Module, *, saw_all: bool = False) -> Candidate:
-        """Return a Candidate of a name and a program (dspy.Module), its demos cut to its own fields.
+    def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
+        """Return a Candidate of a name and a program (dspy.Predict), its demos cut to its own fields.
 
         `saw_all`: every label of train had a part in it, not those of its demos alone.
         """
-        judge, names = self.judge, self.judge.signature.inputs
-        for predictor in program.predictors():
-            predictor.demos = _demos_of(predictor, judge)
-        if isinstance(judge, ModuleJudge):
-            return Candidate(name, program, frozenset(item.group for item in self.items) | judge.trained_on)
-        shown = {tuple(demo[field] for field in names) for demo in program.demos}
+        signature = self.judge.signature
+        fields, names = signature.cls.fields, signature.inputs
+        demos = [
+            {name: demo[name] for name in fields if demo.get(name) is not None} for demo in program.demos
+        ]
+        program.demos = [dspy.Example(**demo) for demo in demos if signature.verdict in demo]
+        shown = {tuple(demo[name] for name in names) for demo in program.demos}
         saw = {
             item.group for item in self.items if saw_all or tuple(item_inputs(names, item).values()) in shown
         }
         return Candidate(name, program, frozenset(saw))
 
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
-        judge, made = self.judge, list[dspy.Example]()
-        for item in items:
-            inputs = judge.given(item) if isinstance(judge, ModuleJudge) else None
-            label = self.labels[item.item_id]
-            made.append(to_example(judge.signature, item, label, self.people, inputs=inputs))
-        return made
-
-
-def shows_labels(judge: Optimised) -> bool:
-    """Return whether a prompt of a judge (Optimised) gives the verdict, so that examples show labels."""
-    verdict, prompts = judge.signature.verdict, judge.program.predictors()
-    return any(verdict in predictor.signature.output_fields for predictor in prompts)
-
-
-def _demos_of(predictor: dspy.Predict, judge: Optimised) -> list[dspy.Example]:
-    """Its demos with the fields that its own signature has. One is an answer to learn from: it has an output,
-    and that of a judge's one prompt the verdict."""
-    fields, outputs = predictor.signature.fields, predictor.signature.output_fields
-    needed = outputs.keys() if isinstance(judge, ModuleJudge) else {judge.signature.verdict}
-    demos = [{name: demo[name] for name in fields if demo.get(name) is not None} for demo in predictor.demos]
-    return [dspy.Example(**demo) for demo in demos if needed & demo.keys()]
+        signature, people = self.judge.signature, self.people
+        return [to_example(signature, item, self.labels[item.item_id], people) for item in items]
 
 
 def reflection_spec(spec: ModelSpec) -> ModelSpec:
