@@ -13,7 +13,7 @@ import pytest
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.optimize.result import ScoredCandidate, Stage, choose, laps, race
-from judgecal.records import Judgement
+from judgecal.records import Failure, Judgement
 from judgecal.stats.confirmation import Gains
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
@@ -151,13 +151,16 @@ def test_bad_input_ends_before_the_first_call(
 # --- the race
 
 
-def scored(table: AgreementTable, name: str | None, share_wrong: float) -> ScoredCandidate:
+def scored(
+    table: AgreementTable, name: str | None, share_wrong: float, failure: Failure | None = None
+) -> ScoredCandidate:
     """A judge that is wrong on the first answers of each kind, so many of its hundred parts."""
     rows = []
     for place, item in enumerate(table.gold.items):
         label = float(table.gold.labels[item.item_id])
         given = 100.0 - label if (place * 37) % 100 < 100 * share_wrong else label
-        rows.append(Judgement(item.item_id, item.sha, "j", name or "", 0, given))
+        verdict = None if failure and name else given
+        rows.append(Judgement(item.item_id, item.sha, "j", name or "", 0, verdict, error=failure))
     candidate: Any = None if name is None else SimpleNamespace(name=name)
     judge: Any = SimpleNamespace(demos=[])
     column = Verdicts("j", table.gold.scale, rows)
@@ -177,8 +180,9 @@ def test_what_a_third_shows_to_be_worse_goes_no_further_and_counts_for_luck(work
     def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
         seen.append((number, len(table.items)))
         share, name = (0.3, None) if number is None else (shares[number], f"c{number}")
-        return scored(table, name, share)
+        return scored(table, name, share, failure)
 
+    failure = None
     finish = race(dev, parts, range(4), score, metric=METRIC, go_on=(3, 2))
     assert max(n for number, n in seen if number == 2) == 45
     assert [one.name for one in finish.scored] == ["before", "c0"]
@@ -189,7 +193,9 @@ def test_what_a_third_shows_to_be_worse_goes_no_further_and_counts_for_luck(work
     part = finish.stages[0].gains(METRIC)
     assert alone is not None and part is not None
     assert alone.joined(part, [0], [1, 2, 3]).by_luck() >= alone.by_luck()
-    poor = race(dev, parts, range(4), score, metric=METRIC, go_on=(3, 2), affords=lambda _: False)
+    failure = Failure("budget", "no money")  # what lost calls is neither chosen nor counted
+    poor = race(dev, parts, range(4), score, metric=METRIC, go_on=(3, 2))
+    assert [one.name for one in poor.everybody] == ["before"]
     assert [one.name for one in poor.scored] == ["before"]
 
 

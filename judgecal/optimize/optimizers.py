@@ -189,7 +189,7 @@ def _gepa(
     def stop(_state: Any) -> bool:
         rounds.append(calls.n_asked)
         idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
-        return idle or rounds[-1] + step > calls_at_most or not training.affords(step)
+        return idle or rounds[-1] + step > calls_at_most
 
     optimizer = dspy.GEPA(
         metric=training.metric(),

@@ -19,7 +19,7 @@ from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items, traits_of
 from judgecal.judges.prompt import PromptJudge
 from judgecal.optimize.training import Candidate, parts_by_question
-from judgecal.records import Estimate, Item, Result
+from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
 from judgecal.stats.confirmation import Gains, Held
@@ -86,6 +86,11 @@ class ScoredCandidate:
         """Return the candidate's value on dev in a metric, calibrated if possible; -inf where undefined."""
         value = (self.calibrated or self.estimates[metric]).value
         return -math.inf if value is None else value
+
+
+def has_lost_calls(column: Verdicts) -> bool:
+    """Whether a judge's Verdicts lack some of calls that ended on the wire or at the budget."""
+    return any(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in column.stored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,22 +466,21 @@ def race(
     *,
     metric: str,
     go_on: Sequence[int],
-    affords: Callable[[int], bool] = lambda _: True,
 ) -> Finish:
     """Race candidates (numbers) on a dev AgreementTable, its parts, by Scorer, metric and go_on: a Finish.
 
     Args:
         parts: the items of dev as `laps` has them.
         score: the judge as it was (None) or a candidate by its number, on the items of a table.
-        go_on: candidates after each lap but the last, at most.
-        affords: whether there is money for one of them on so many items; else it goes no further.
+        go_on: candidates after each lap but the last, at most; one that lost calls goes no further.
     """
     before, stages, items, running = score(None, dev), list[Stage](), tuple[Item, ...](), [*candidates]
     for lap, part in enumerate(parts):
         items += tuple(part)
         whole = lap == len(parts) - 1
         table = dev if whole else AgreementTable(dev.gold, items, dev.repeats, dev.seed, dev.level)
-        scored = {number: score(number, table) for number in running if affords(len(part))}
+        ran = {number: score(number, table) for number in running}
+        scored = {number: ran[number] for number in running if not has_lost_calls(ran[number].column)}
         if whole:
             return Finish([before, *scored.values()], stages)
         stage = Stage(table, [score(None, table), *scored.values()])

@@ -65,6 +65,7 @@ from judgecal.optimize.result import (
     Prompts,
     ScoredCandidate,
     confirm,
+    has_lost_calls,
     laps,
     race,
     unconfirmed,
@@ -79,16 +80,14 @@ from judgecal.optimize.training import (
     stratum_of,
 )
 from judgecal.probes.result import Footing
-from judgecal.records import RETRIED_ON_RESUME, Item, Judgement
+from judgecal.records import Item, Judgement
 from judgecal.signatures import loaded_class, verdict_fields
 from judgecal.stats import leading_metric
 from judgecal.workspace import Workspace, find_workspace, shown
 
 _NEEDED_GROUPS = 2
 _LEARNT_FROM = 10  # questions of train, for who writes instructions
-_MONEY_ENDED = "the money did not pay for all that was planned"
-_NO_MONEY_FOR_TEST = "there is no money left for test: the same command with more goes on from here"
-_SAFETY = 1.2  # times what a call has cost so far
+_LOST = "calls were lost (connection or budget): the same command makes them again"
 _MARGIN = 1.25  # of the likely cost, which is a rule of thumb
 _CHARS_PER_TOKEN = 4
 _EXAMPLES_SHOWN = 12  # judged answers in one prompt of the model that writes, at most
@@ -275,16 +274,15 @@ class OptimizeRun:
             likely = self.planned_cost(plan, nothing).usd_likely
             if likely is not None and _MARGIN * likely <= budget_usd:
                 return plan
-        return dataclasses.replace(PLANS[-1], short=True)
+        return PLANS[-1]
 
     @property
     def plan_in_words(self) -> str:
         """What `auto` is about to do, in a sentence."""
-        plan, limit = self.plan, self.options.budget_usd
+        plan = self.plan
         gepa = f"GEPA with {plan.gepa_calls} calls" if plan.gepa_calls else "no GEPA, for want of money"
-        short = f": {limit:g} USD are likely too little to finish" if plan.short else ""
         n = f"{plan.candidates} candidate{'s' * (plan.candidates > 1)} on a third of dev"
-        return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it{short}."
+        return f"auto plans {gepa}, {n}, {plan.go_on[1]} on all of it."
 
     def planned_cost(self, plan: Plan, stored: Journal) -> CostEstimate:
         """Return the CostEstimate of a Plan at most, less the calls that a Journal holds.
@@ -348,10 +346,10 @@ class OptimizeRun:
                 signature=self.judge.signature,
                 trained_on=after.trained_on,
             )
-            sealed = choice.sealed or self._sealed(finish, after, remarks, journal, budget)
-            choice = dataclasses.replace(choice, sealed=sealed)
+            if has_lost_calls(before.column) or (after is before and _LOST in remarks):
+                choice = dataclasses.replace(choice, sealed=_LOST)
             look, probes, confirmation = None, None, unconfirmed(before, choice, self.metric)
-            if self.final and sealed is None and after.judge.fingerprint != before.judge.fingerprint:
+            if self.final and choice.sealed is None and after.judge.fingerprint != before.judge.fingerprint:
                 look, probes, confirmation = self._confirmed(before, choice, journal, budget)
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
@@ -370,27 +368,9 @@ class OptimizeRun:
             words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
             notice(f"judgecal: {words}")
 
-    def _affords(self, n_calls: int, journal: Journal, budget: Budget) -> bool:
-        """Whether there is money for so many calls, at what a call has cost so far."""
-        if budget.limit_usd is None:
-            return True
-        costs = [row.cost_usd or 0.0 for row in journal.latest.values() if not row.cached]
-        mean = sum(costs) / len(costs) if costs else 0.0
-        return n_calls * mean * _SAFETY <= budget.limit_usd - budget.spent_usd
-
-    @property
-    def _n_confirming(self) -> int:
-        return 2 * len(self.items("test")) if self.final else 0
-
     def _score_all(self, journal: Journal, budget: Budget) -> tuple[Finish, list[str]]:
         """The judge as it was and the candidates on dev, and what must be said of their making."""
-        made, judges, refused = list[Candidate](), list[PromptJudge](), list[int]()
-
-        def affords(n_calls: int) -> bool:
-            more = 0 if self.plan.short else self._n_confirming  # test is for another run
-            enough = self._affords(n_calls + more, journal, budget)
-            refused.extend([] if enough else [n_calls])
-            return enough
+        made, judges = list[Candidate](), list[PromptJudge]()
 
         def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
             candidate = None if number is None else made[number]
@@ -402,28 +382,15 @@ class OptimizeRun:
             column = self._judged(judge, [*table.items, *probes], journal, budget, label)
             return ScoredCandidate.on(table, candidate, judge, column, self.metric)
 
-        training = self.training(budget, plan=self.plan, affords=affords)
-        if not _lost([score(None, self.dev).column]):
+        training = self.training(budget, plan=self.plan)
+        if not has_lost_calls(score(None, self.dev).column):
             made += candidates(self.optimizer, training)
         judges += map(self.judge_of, made)
-        numbers, go_on = range(len(made)), self.plan.go_on
-        finish = race(self.dev, self._laps, numbers, score, metric=self.metric, go_on=go_on, affords=affords)
-        whole = [candidate for candidate in finish.scored[1:] if not _lost([candidate.column])]
-        if refused or len(whole) < len(finish.scored) - 1:
-            training.remarks.append(_MONEY_ENDED)
-        return Finish([finish.scored[0], *whole], finish.stages), training.remarks
-
-    def _sealed(
-        self, finish: Finish, after: ScoredCandidate, remarks: Sequence[str], journal: Journal, budget: Budget
-    ) -> str | None:
-        """Why test stays sealed for want of calls or money; None where it need not."""
-        before = finish.scored[0]
-        if lost := _lost([before.column, after.column]):
-            return _lost_in_words(lost)
-        if after is before:
-            return _MONEY_ENDED if _MONEY_ENDED in remarks else None
-        afforded = self._affords(self._n_confirming, journal, budget)
-        return None if afforded or not self.final else _NO_MONEY_FOR_TEST
+        go_on = self.plan.go_on
+        finish = race(self.dev, self._laps, range(len(made)), score, metric=self.metric, go_on=go_on)
+        if len(finish.everybody) <= len(made):
+            training.remarks.append(_LOST)
+        return finish, training.remarks
 
     def _confirmed(
         self, before: ScoredCandidate, choice: Choice, journal: Journal, budget: Budget
@@ -437,8 +404,8 @@ class OptimizeRun:
             self._judged(judge, items, journal, budget, label)
             for judge, label in ((before.judge, "test: before"), (after.judge, "test: after"))
         ]
-        if lost := _lost(columns):  # they count as wrong, and that is not the judge's doing
-            choice = dataclasses.replace(choice, sealed=_lost_in_words(lost))
+        if any(map(has_lost_calls, columns)):  # they count as wrong, and that is not the judge's doing
+            choice = dataclasses.replace(choice, sealed=_LOST)
             return None, None, unconfirmed(before, choice, self.metric)
         look = look_at_test(
             experiments=self.workspace.experiments,
@@ -535,16 +502,6 @@ class OptimizeRun:
             and row.repeat < self.options.repeats
             for row in self._latest_rows()
         )
-
-
-def _lost(columns: Iterable[Verdicts]) -> int:
-    """Calls that ended on the wire or at the budget."""
-    rows = (row for column in columns for row in column.stored)
-    return sum(row.error is not None and row.error.kind in RETRIED_ON_RESUME for row in rows)
-
-
-def _lost_in_words(lost: int) -> str:
-    return f"{lost} calls were lost (connection or budget): the same command makes them again"
 
 
 def _kinds_in_words(items: Sequence[Item]) -> dict[str, str]:

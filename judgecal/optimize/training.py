@@ -13,7 +13,7 @@ import dataclasses
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -249,7 +249,6 @@ class Plan:
     candidates: int  # that start on dev
     go_on: tuple[int, int]  # of them after a third of dev's questions, and after two
     demos: int  # in a prompt, at most
-    short: bool = False  # whether the money is likely too little for it
 
 
 PLANS = (
@@ -281,7 +280,6 @@ class Training:
         default_factory=dict
     )  # by id of an item that is a probe, what a rule did
     plan: Plan = PLANS[0]
-    affords: Callable[[int], bool] = lambda _: True  # whether there is money for so many calls more
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
 
     def metric(self) -> AgreementMetric:
