@@ -12,7 +12,8 @@ import pytest
 
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import GoldSet, load_gold
-from judgecal.optimize.result import ScoredCandidate, Stage, choose, laps, race
+from judgecal.optimize.result import ScoredCandidate, Stage, choose, race
+from judgecal.optimize.training import parts_by_question
 from judgecal.records import Failure, Judgement
 from judgecal.stats.confirmation import Gains
 from judgecal.workspace import Workspace
@@ -152,26 +153,24 @@ def test_bad_input_ends_before_the_first_call(
 
 
 def scored(
-    table: AgreementTable, name: str | None, share_wrong: float, failure: Failure | None = None
+    table: AgreementTable, name: str, share_wrong: float, failure: Failure | None = None
 ) -> ScoredCandidate:
     """A judge that is wrong on the first answers of each kind, so many of its hundred parts."""
     rows = []
     for place, item in enumerate(table.gold.items):
         label = float(table.gold.labels[item.item_id])
         given = 100.0 - label if (place * 37) % 100 < 100 * share_wrong else label
-        verdict = None if failure and name else given
-        rows.append(Judgement(item.item_id, item.sha, "j", name or "", 0, verdict, error=failure))
-    candidate: Any = None if name is None else SimpleNamespace(name=name)
+        rows.append(Judgement(item.item_id, item.sha, "j", name, 0, given, error=failure))
     judge: Any = SimpleNamespace(demos=[])
     column = Verdicts("j", table.gold.scale, rows)
-    return ScoredCandidate.on(table, candidate, judge, column, METRIC)
+    return ScoredCandidate.on(table, name, judge, column, METRIC)
 
 
 def test_what_a_third_shows_to_be_worse_goes_no_further_and_counts_for_luck(workspace: Workspace) -> None:
     rows = made_items(45)
     ratings = rated(rows, {"full": 100, "half": 0, "none": 0})
     gold = load_gold(made_gold(workspace.gold / "made", rows, ratings), workspace=workspace)
-    parts = laps(gold.items, gold.labels, 0)
+    parts = parts_by_question(gold.items, gold.labels, seed=0, n=3)
     assert [len(part) for part in parts] == [45, 45, 45]
     assert len({item.group for part in parts for item in part}) == 45
     dev, shares = AgreementTable(gold, tuple(item for part in parts for item in part)), (0.05, 0.1, 0.5, 0.12)
@@ -179,8 +178,9 @@ def test_what_a_third_shows_to_be_worse_goes_no_further_and_counts_for_luck(work
 
     def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
         seen.append((number, len(table.items)))
-        share, name = (0.3, None) if number is None else (shares[number], f"c{number}")
-        return scored(table, name, share, failure)
+        if number is None:
+            return scored(table, "before", 0.3)
+        return scored(table, f"c{number}", shares[number], failure)
 
     failure = None
     finish = race(dev, parts, range(4), score, metric=METRIC, go_on=(3, 2))

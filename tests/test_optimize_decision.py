@@ -47,9 +47,8 @@ def gold(workspace: Workspace) -> GoldSet:
 def scored(table: AgreementTable, name: str | None, says: Says, *, n_demos: int = 4) -> ScoredCandidate:
     """A judge with its verdicts on dev; `None` is the judge as it was."""
     rows = [Judgement(item.item_id, item.sha, "j", name or "", 0, says(item)) for item in table.items]
-    candidate: Any = None if name is None else SimpleNamespace(name=name)
     judge: Any = SimpleNamespace(demos=[None] * (n_demos if name else 0))
-    return ScoredCandidate.on(table, candidate, judge, Verdicts("j", table.gold.scale, rows), METRIC)
+    return ScoredCandidate.on(table, name or "before", judge, Verdicts("j", table.gold.scale, rows), METRIC)
 
 
 def right(item: Item) -> bool:

@@ -16,8 +16,7 @@ import dspy
 import pytest
 
 from judgecal.goldset import load_gold
-from judgecal.optimize import AgreementMetric
-from judgecal.optimize.training import ITEM_ID, notes_in_words
+from judgecal.optimize.training import ITEM_ID, AgreementMetric, notes_in_words
 from judgecal.records import Rating
 from judgecal.scale import Scale
 from judgecal.signatures import load_signature
@@ -224,7 +223,7 @@ def test_notes_are_quoted_short_harmless_and_with_another_s_label(workspace: Wor
     assert len(said) < 800 and "j" not in words
     example = dspy.Example(**{ITEM_ID: "i"})
     found = metric(example, dspy.Prediction(grade="no", reasoning=""), pred_name="judge")
-    assert found.feedback == "People say yes; the verdict no does not." + said
+    assert found.feedback == "It should get yes; the verdict no does not." + said
 
 
 # --- a judge of chunks beside labels

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dspy
 import numpy as np
 import pytest
 
@@ -19,28 +18,14 @@ from judgecal.judges.protocol import JudgeName
 from judgecal.optimize import probing
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.result import Choice, ScoredCandidate
-from judgecal.optimize.training import ITEM_ID, AgreementMetric
 from judgecal.probes.rules import families_named
 from judgecal.records import Estimate, Judgement
-from judgecal.scale import Scale
-from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace
 from tests.support.command import Run, one_object
 from tests.support.gold import made_gold, made_items
 from tests.support.gold import rated as rated_by_kind
 from tests.support.instructed import asked_for, serving
 from tests.support.obeying import ASKING, FEEDBACK, obeying
-
-
-def test_the_feedback_says_what_was_done_and_what_it_must_get() -> None:
-    labels, probes = {"p": 0}, {"p": "changed numbers"}
-    signature, scale = load_signature("correctness_v3"), Scale.parse("percentage")
-    metric = AgreementMetric(signature, scale, labels, rules=probes)
-    verdict = dspy.Prediction(correctness_percentage=80)
-    given = metric(dspy.Example(**{ITEM_ID: "p"}), verdict, pred_name="judge")
-    assert given.score == pytest.approx(0.2)
-    assert "A rule made this answer (changed numbers), and no person labelled it" in given.feedback
-    assert "80 too high" in given.feedback and "People" not in given.feedback
 
 
 def judge(workspace: Workspace) -> PromptJudge:
@@ -84,7 +69,7 @@ class Broken(SplitProbes):
 
 def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares: dict[str, float]) -> Choice:
     scored = [
-        ScoredCandidate(None if name == "before" else Named(name), None, name, {"m": Estimate(value)}, None)  # type: ignore[arg-type]
+        ScoredCandidate(name, None, name, {"m": Estimate(value)}, None)  # type: ignore[arg-type]
         for name, value in agreement.items()
     ]
     monkeypatch.setattr(probing, "choose", lambda scored, *_: Choice(scored[0], "by agreement alone"))
@@ -93,11 +78,6 @@ def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares:
     gold = load_gold("starter")
     table = AgreementTable(gold, gold.select("dev"))
     return choose_probed(scored, "m", table, Broken((object(),), shares=shares))[0]  # type: ignore[arg-type]
-
-
-@dataclass(frozen=True)
-class Named:
-    name: str
 
 
 def test_fewer_broken_probes_are_taken_where_agreement_is_no_lower(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,9 +12,9 @@ import pytest
 from judgecal.engine.calls import CallFailed
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.models import embedded as transport
-from judgecal.optimize import Candidate, Training
 from judgecal.optimize.optimizers import candidates
 from judgecal.optimize.result import Choice
+from judgecal.optimize.training import Candidate, Training
 from judgecal.scale import Label
 from judgecal.signatures import load_signature
 from judgecal.workspace import Workspace

@@ -16,9 +16,17 @@ from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.protocol import item_inputs
 from judgecal.models import ModelSpec
-from judgecal.optimize import OPTIMIZERS, AgreementMetric, Candidate, Training, optimizers, resolve_optimizer
-from judgecal.optimize.optimizers import candidates
-from judgecal.optimize.training import balanced, label_as_verdict, parts_by_question, to_example
+from judgecal.optimize import optimizers
+from judgecal.optimize.optimizers import OPTIMIZERS, candidates, resolve_optimizer
+from judgecal.optimize.training import (
+    AgreementMetric,
+    Candidate,
+    Training,
+    balanced,
+    label_as_verdict,
+    parts_by_question,
+    to_example,
+)
 from judgecal.records import Item
 from judgecal.scale import Label, Scale
 from judgecal.signatures import LoadedSignature, load_signature
@@ -163,7 +171,6 @@ def test_over_train_the_score_is_macro_agreement(
     expected = agreement(labels, theirs, scale=people, judge_scale=loaded.judge_scale(), unscored="wrong")
     mean = expected["accuracy" if people.kind == "nominal" else "mean_agreement"].value
     assert sum(scores) / len(scores) == pytest.approx(mean)
-    assert (metric.calls, metric.unusable) == (6, sum(given is None for given in theirs))
 
 
 SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdict"
@@ -172,16 +179,16 @@ SHOWN, UNUSABLE = "on the scale from 0 to 100; the", "reply held no usable verdi
 @pytest.mark.parametrize(
     ("verdict", "people", "label", "given", "said"),
     [
-        (PERCENT, "percentage", 80.0, 20, f"People gave 80 {SHOWN} verdict 20 is 60 too low."),
-        (PERCENT, "binary", 0.0, 70, f"People gave 0 {SHOWN} verdict 70 is 70 too high."),
-        (PERCENT, "percentage", 80.0, 80, f"People gave 80 {SHOWN} verdict 80 agrees."),
-        (*(PERCENT, "percentage", 80.0, None), f"People gave 80 {SHOWN} {UNUSABLE}: it must give one number on that scale."),
-        (YES_NO, "binary", 1.0, "no", "People say Yes; the verdict no does not."),
-        (YES_NO, "binary", 1.0, "Yes", "People say Yes; the verdict Yes agrees."),
-        (BOOL, "binary", 0.0, None, f"People say False; the {UNUSABLE}."),
-        (WORDS, "nominal", "odd", "bad", "People say odd; the verdict bad does not."),
-        (WORDS, "nominal", "odd", None, f"People say odd; the {UNUSABLE}."),
-        (WORDS, "nominal", "odd", "odd", "People say odd; the verdict odd agrees."),
+        (PERCENT, "percentage", 80.0, 20, f"It should get 80 {SHOWN} verdict 20 is 60 too low."),
+        (PERCENT, "binary", 0.0, 70, f"It should get 0 {SHOWN} verdict 70 is 70 too high."),
+        (PERCENT, "percentage", 80.0, 80, f"It should get 80 {SHOWN} verdict 80 agrees."),
+        (*(PERCENT, "percentage", 80.0, None), f"It should get 80 {SHOWN} {UNUSABLE}: it must give one number on that scale."),
+        (YES_NO, "binary", 1.0, "no", "It should get Yes; the verdict no does not."),
+        (YES_NO, "binary", 1.0, "Yes", "It should get Yes; the verdict Yes agrees."),
+        (BOOL, "binary", 0.0, None, f"It should get False; the {UNUSABLE}."),
+        (WORDS, "nominal", "odd", "bad", "It should get odd; the verdict bad does not."),
+        (WORDS, "nominal", "odd", None, f"It should get odd; the {UNUSABLE}."),
+        (WORDS, "nominal", "odd", "odd", "It should get odd; the verdict odd agrees."),
     ],
 )  # fmt: skip
 def test_feedback_in_words(
@@ -343,12 +350,11 @@ def test_plain_agreement_over_a_balanced_sample_is_macro_agreement(signature: Lo
     assert score(items[-1], 10.0, 10) == 1.0
 
 
-def test_a_prediction_is_counted_once(signature: Load) -> None:
+def test_gepa_asks_again_for_the_words(signature: Load) -> None:
     loaded, scale = signature(PERCENT), Scale.parse("percentage")
     metric = AgreementMetric(loaded, scale, {"i": 100.0})
     example = to_example(loaded, items_of([("i", "g")])[0], 100.0, scale)
     unusable = dspy.Prediction(grade=None, reasoning="")
     assert metric(example, unusable) == 0.0
-    again = metric(example, unusable, None, "judge", None)  # GEPA asks for the words on what it has scored
-    assert (metric.calls, metric.unusable) == (1, 1)
+    again = metric(example, unusable, None, "judge", None)
     assert again.score == 0.0 and "no usable verdict" in again.feedback

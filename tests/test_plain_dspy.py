@@ -172,8 +172,7 @@ def test_the_metric_serves_every_caller_of_dspy(gold: GoldSet) -> None:
     assert rate(example, dspy.Prediction(verdict="well")) == pytest.approx(1 - max(label, 100 - label) / 100)
     assert rate(example, dspy.Prediction(verdict="well"), []) is False
     feedback = rate(example, near, None, "judge", None)
-    assert feedback.score == pytest.approx(0.95) and "People gave" in feedback.feedback  # type: ignore[union-attr]
-    assert (rate.calls, rate.unusable) == (4, 2)
+    assert feedback.score == pytest.approx(0.95) and "It should get" in feedback.feedback  # type: ignore[union-attr]
     with pytest.raises(InputError, match="examples, of the same gold set"):
         rate(dspy.Example(question="?", answer="!").with_inputs("question"), near)
     program = dspy.Predict("question, answer, reference_answer -> verdict: float")

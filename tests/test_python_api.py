@@ -331,8 +331,7 @@ def test_commands_are_functions_too(workspace_dir: Path) -> None:
 
 
 def test_optimize_is_a_function_whatever_was_imported_before() -> None:
-    from judgecal.optimize import OptimizeRun
-    from judgecal.optimize.run import optimize
+    from judgecal.optimize.run import OptimizeRun, optimize
 
     assert callable(package.optimize) and vars(type(package.optimize))["__call__"].__func__ is optimize
     assert package.optimize.OptimizeRun is OptimizeRun  # type: ignore[attr-defined]

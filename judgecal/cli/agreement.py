@@ -223,7 +223,8 @@ def optimize(
     from judgecal.judges.prompt import PromptJudge
     from judgecal.judges.protocol import JudgeName
     from judgecal.models import load_catalogue
-    from judgecal.optimize import OptimizeRun, resolve_optimizer
+    from judgecal.optimize.optimizers import resolve_optimizer
+    from judgecal.optimize.run import OptimizeRun
 
     workspace = shared.workspace_of(ctx)
     judge = PromptJudge(JudgeName(signature, model), workspace=workspace)

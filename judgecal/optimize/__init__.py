@@ -3,15 +3,7 @@
 import sys
 from types import ModuleType
 
-from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
-from judgecal.optimize.result import Confirmation, OptimizeResult, confirm
-from judgecal.optimize.run import OptimizeRun, optimize
-from judgecal.optimize.training import AgreementMetric, Candidate, Training
-
-__all__ = [
-    "OPTIMIZERS", "AgreementMetric", "Candidate", "Confirmation", "OptimizeResult", "OptimizeRun",
-    "Training", "confirm", "resolve_optimizer",
-]  # fmt: skip
+from judgecal.optimize.run import optimize
 
 
 class _Called(ModuleType):

@@ -11,7 +11,7 @@ tens of the model that writes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -44,15 +44,10 @@ _IDLE_ROUNDS = 8  # of GEPA, whose batches without an error ask for nothing
 class Bounds:
     """What an optimiser can take at most, by its own settings."""
 
-    demos: tuple[int, ...] = ()  # of each program that it hands over to be scored on dev, most first
+    examples: Sequence[tuple[int, int]]  # how many, and which draw, in each program that is scored on dev
     task: int = 0  # calls of the judge's model while it works
     reflection: int = 0  # calls of the model that writes instructions
     written: int = 0  # replies of that model which one judge's instructions can hold
-
-    @property
-    def calls(self) -> int:
-        """The number of calls to both models that the optimiser makes itself."""
-        return self.task + self.reflection
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +65,17 @@ class Optimizer:
 
 def _labeled(training: Training) -> Iterator[Candidate]:
     """Demos that carry people's labels: how many, and which, is for dev to say."""
+    for size, draw in _labeled_bounds(training).examples:
+        yield labelled(training, size, draw)
+
+
+def _labeled_bounds(training: Training) -> Bounds:
     sizes = [size for size in _LABELED["sizes"] if size < len(training.items)] or [len(training.items)]
-    for draw in range(_LABELED["draws"]):
-        for size in sizes:
-            yield _labelled(training, size, draw)
+    return Bounds([(size, draw) for draw in range(_LABELED["draws"]) for size in sizes])
 
 
-def _labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
-    """Return a candidate with so many of people's examples, on a candidate or on the judge as it was."""
+def labelled(training: Training, size: int, draw: int, on: Candidate | None = None) -> Candidate:
+    """Return a Candidate of a Training with `size` examples of a `draw`, on a Candidate or the judge."""
     student = (on or training.judge).program.deepcopy()
     compiled = dspy.LabeledFewShot(k=size).compile(student, trainset=training.examples(draw), sample=False)
     name = f"labeled-{size}-draw{draw + 1}"
@@ -100,7 +98,7 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
 
 def _fewshot_bounds(training: Training) -> Bounds:
     draws = _FEWSHOT["draws"]
-    return Bounds((_FEWSHOT["max_labeled_demos"],) * draws, task=draws * len(training.items))
+    return Bounds([(_FEWSHOT["max_labeled_demos"], 0)] * draws, task=draws * len(training.items))
 
 
 # --- those that have instructions written
@@ -114,18 +112,14 @@ def _written(training: Training, name: str, search: _Search, calls_at_most: int)
     with compiling(training, name, calls_at_most=calls_at_most) as calls:
         writer = program_lm(training.reflection_model, calls, purpose="reflection")
         programs = [program.judge for program in search(training, writer, calls)]
-    seen, new = {_content(training.judge.program)}, list[dspy.Module]()
-    for program in programs:
-        if _content(program) not in seen and len(new) < _HANDED_OVER:
-            seen.add(_content(program))
-            new.append(program.deepcopy())
-    return [
-        training.candidate(f"{name}-{number}", program, saw_all=True) for number, program in enumerate(new, 1)
-    ]
+    by_content = {_content(program): program.deepcopy() for program in programs}
+    by_content.pop(_content(training.judge.program), None)
+    new = enumerate([*by_content.values()][:_HANDED_OVER], 1)
+    return [training.candidate(f"{name}-{number}", program, saw_all=True) for number, program in new]
 
 
-def _content(program: dspy.Module) -> str:
-    return str([(part.signature.instructions, [*map(dict, part.demos)]) for part in program.predictors()])
+def _content(program: dspy.Predict) -> str:
+    return str((program.signature.instructions, [*map(dict, program.demos)]))
 
 
 def _by_instructions(
@@ -135,17 +129,18 @@ def _by_instructions(
     *,
     passes: int = 0,
     task: int = 0,
-    demos: int = 0,
+    demos: int = 4,
     **most: int,
 ) -> Optimizer:
     """A search that calls the judge `passes` times on each example, and `task` times more."""
 
     def bounds(training: Training) -> Bounds:
-        examples = min(CLIMBED_ON, len(training.items))
-        return Bounds((demos,) * _HANDED_OVER, task=task + passes * examples, **{"written": 1, **most})
+        task_calls = task + passes * min(CLIMBED_ON, len(training.items))
+        return Bounds([(demos, 0)] * _HANDED_OVER, task_calls, **{"written": 1, **most})
 
     def make(training: Training) -> list[Candidate]:
-        return _written(training, name, search, bounds(training).calls)
+        most = bounds(training)
+        return _written(training, name, search, most.task + most.reflection)
 
     return Optimizer(make, {"climbed_on": CLIMBED_ON, **settings}, bounds, reflects=True)
 
@@ -171,17 +166,11 @@ def _mipro(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[ds
 
 
 def _gepa(
-    training: Training,
-    writer: dspy.LM,
-    calls: ProgramCalls,
-    *,
-    settings: Mapping[str, Any],
-    calls_at_most: int,
+    training: Training, writer: dspy.LM, calls: ProgramCalls, settings: Mapping[str, Any] = _GEPA
 ) -> list[dspy.Module]:
     """Instructions rewritten by reflection on a few judged answers, and on what people said of them; the best
     first. The calls of both models are counted as they are asked for."""
-    learn, _ = training.halves()
-    _, climb = training.halves(size=settings["climbed_on"])
+    learn, climb = training.halves(climbed_on=settings["climbed_on"])
     batch = min(int(settings["minibatch"]), len(learn))
     # a batch before and after, a reply of who writes, and a pass over the set that is climbed on
     step, rounds = 2 * batch + 1 + len(climb), list[int]()
@@ -189,11 +178,11 @@ def _gepa(
     def stop(_state: Any) -> bool:
         rounds.append(calls.n_asked)
         idle = rounds[-_IDLE_ROUNDS:].count(rounds[-1]) == _IDLE_ROUNDS
-        return idle or rounds[-1] + step > calls_at_most
+        return idle or rounds[-1] + step > settings["calls"]
 
     optimizer = dspy.GEPA(
         metric=training.metric(),
-        max_metric_calls=calls_at_most * step,  # of the metric, whose calls for one request are one call
+        max_metric_calls=settings["calls"] * step,  # of the metric, whose calls for one request are one call
         reflection_lm=writer,
         instruction_proposer=InstructionProposer(adapter=dspy.settings.adapter),
         reflection_minibatch_size=batch,
@@ -208,10 +197,10 @@ def _gepa(
     return [program for _, program in sorted(pairs, key=lambda pair: -pair[0])]
 
 
-def _gepa_calls(settings: Mapping[str, Any], calls: int) -> dict[str, int]:
+def _gepa_calls(settings: Mapping[str, Any]) -> dict[str, int]:
     """A round takes a batch of answers, before and after, to one reply of who writes."""
-    writes = calls // (2 * int(settings["minibatch"]))
-    return {"task": calls - writes, "reflection": writes, "written": int(writes > 0)}
+    writes = settings["calls"] // (2 * settings["minibatch"])
+    return {"task": settings["calls"] - writes, "reflection": writes, "written": int(writes > 0)}
 
 
 def _simba(training: Training, writer: dspy.LM, _calls: ProgramCalls) -> list[dspy.Module]:
@@ -240,7 +229,7 @@ def _auto(training: Training) -> list[Candidate]:
     """GEPA's instructions, the best of them with people's examples, and examples alone."""
     plan, written = training.plan, list[Candidate]()
     if plan.gepa_calls:
-        search = partial(_gepa, settings=_AUTO, calls_at_most=plan.gepa_calls)
+        search = partial(_gepa, settings={**_AUTO, "calls": plan.gepa_calls})
         try:
             written = _written(training, "gepa", search, plan.gepa_calls)
             if not written:
@@ -248,39 +237,31 @@ def _auto(training: Training) -> list[Candidate]:
         except JudgecalError as error:
             what = "GEPA ended without an instruction, and examples alone were tried"
             training.remarks.append(f"{what}: {error}")
-    sizes, with_instructions = _auto_sizes(plan)
-    joined = [_labelled(training, with_instructions, 0, best) for best in written[:1]]
-    labelled = [_labelled(training, size, draw) for size, draw in sizes]
-    return [*written[:1], *joined, *labelled[:1], *written[1:2], *labelled[1:]][: plan.candidates]
+    joined = [labelled(training, min(16, plan.demos), 0, best) for best in written[:1]]
+    alone = [labelled(training, size, draw) for size, draw in _auto_sizes(plan)]
+    return [*written[:1], *joined, *alone[:1], *written[1:2], *alone[1:]][: plan.candidates]
 
 
-def _auto_sizes(plan: Plan) -> tuple[list[tuple[int, int]], int]:
-    """Sizes and draws of examples alone, the first wanted first; and the size beside GEPA's instruction."""
-    sizes = [(32, 1), (16, 0), (8, 1), (16, 2), (4, 1)]
-    return [(size, draw) for size, draw in sizes if size <= plan.demos], min(16, plan.demos)
+def _auto_sizes(plan: Plan) -> list[tuple[int, int]]:
+    """Sizes and draws of examples alone, the first wanted first."""
+    return [draw for draw in ((32, 1), (16, 0), (8, 1), (16, 2), (4, 1)) if draw[0] <= plan.demos]
 
 
 def _auto_bounds(training: Training) -> Bounds:
     plan = training.plan
-    sizes, with_instructions = _auto_sizes(plan)
-    demos = sorted([with_instructions, *(size for size, _ in sizes)], reverse=True)
-    return Bounds(tuple(demos[: plan.candidates]), **_gepa_calls(_AUTO, plan.gepa_calls))
+    sizes = sorted([(min(16, plan.demos), 0), *_auto_sizes(plan)], reverse=True)
+    return Bounds(sizes[: plan.candidates], **_gepa_calls({**_AUTO, "calls": plan.gepa_calls}))
 
 
 OPTIMIZERS: Mapping[str, Optimizer] = {
     "auto": Optimizer(_auto, _AUTO, _auto_bounds, reflects=True),
-    "labeled": Optimizer(_labeled, _LABELED, lambda _: Bounds()),
+    "labeled": Optimizer(_labeled, _LABELED, _labeled_bounds),
     "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
     # three sets of demos, bootstrapped on one half of train, and eleven combinations on the other
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),
-    "gepa": _by_instructions(
-        "gepa",
-        partial(_gepa, settings=_GEPA, calls_at_most=_GEPA["calls"]),
-        _GEPA,
-        **_gepa_calls(_GEPA, _GEPA["calls"]),
-    ),
+    "gepa": _by_instructions("gepa", _gepa, _GEPA, **_gepa_calls(_GEPA)),
     # in each of four steps a batch of 16 is judged nine times, and all at the end of each and at the start
-    "simba": _by_instructions("simba", _simba, _SIMBA, passes=5, task=576, reflection=64, written=4, demos=4),
+    "simba": _by_instructions("simba", _simba, _SIMBA, passes=5, task=576, reflection=64, written=4),
     "copro": _by_instructions("copro", _copro, _COPRO, passes=8, reflection=8),
 }
 """Optimisers by name."""

@@ -18,7 +18,6 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.stored import Unread
 from judgecal.experiment.verdicts import parted_items, traits_of
 from judgecal.judges.prompt import PromptJudge
-from judgecal.optimize.training import Candidate, parts_by_question
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
 from judgecal.stats import PairedLabels, calibrated_difference, compare_paired
@@ -48,7 +47,7 @@ class Tried:
 class ScoredCandidate:
     """A candidate, or the judge as it was, with its judgements on dev and what they come to (see `Tried`)."""
 
-    candidate: Candidate | None
+    name: str  # `before` of the judge as it was
     judge: PromptJudge
     column: Verdicts
     estimates: dict[str, Estimate]  # by metric
@@ -56,26 +55,11 @@ class ScoredCandidate:
 
     @classmethod
     def on(
-        cls,
-        dev: AgreementTable,
-        candidate: Candidate | None,
-        judge: PromptJudge,
-        column: Verdicts,
-        metric: str,
+        cls, dev: AgreementTable, name: str, judge: PromptJudge, column: Verdicts, metric: str
     ) -> ScoredCandidate:
-        """From dev AgreementTable, Candidate, its PromptJudge, Verdicts, metric: ScoredCandidate."""
+        """From a dev AgreementTable, a name, its PromptJudge, Verdicts and a metric: ScoredCandidate."""
         numbers = dev.agreements(column)
-        return cls(candidate, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
-
-    @property
-    def name(self) -> str:
-        """The candidate's name, or `before`."""
-        return self.candidate.name if self.candidate else "before"
-
-    @property
-    def trained_on(self) -> frozenset[str]:
-        """The questions whose labels the candidate's judge carries."""
-        return self.candidate.trained_on if self.candidate else frozenset()
+        return cls(name, judge, column, numbers["as_wrong"], numbers["calibrated"].get(metric))
 
     def tried(self, metric: str) -> Tried:
         """Return the candidate's line in the result, a `Tried`, by a metric."""
@@ -265,7 +249,7 @@ def unconfirmed(before: ScoredCandidate, choice: Choice, metric: str) -> Confirm
     if taken.judge.fingerprint != before.judge.fingerprint:
         return Confirmation(OnTest(), CANNOT_TELL, "test stays sealed (--no-final)")
     why = "we kept the judge as it was"
-    if taken.candidate is None:
+    if taken.name == before.name:
         why = "no candidate was better on dev, so the judge stays as it was"
         if on_dev.value is None:
             why = f"dev cannot choose ({on_dev.reason}), so the judge stays as it was"
@@ -432,14 +416,6 @@ class OptimizeResult(Result):
         return self.judge.partition("#")[0]
 
 
-LAPS = 3
-
-
-def laps(items: Sequence[Item], labels: Mapping[str, Label], seed: int) -> list[tuple[Item, ...]]:
-    """Cut items with labels into three parts by whole questions, drawn by a seed: a list of tuples."""
-    return parts_by_question(items, labels, seed=seed, n=LAPS)
-
-
 @dataclass(frozen=True, slots=True)
 class Finish:
     """Who reached the end of dev, the judge as it was first, and the stages after which some were dropped."""
@@ -470,7 +446,7 @@ def race(
     """Race candidates (numbers) on a dev AgreementTable, its parts, by Scorer, metric and go_on: a Finish.
 
     Args:
-        parts: the items of dev as `laps` has them.
+        parts: the items of dev, cut by whole questions.
         score: the judge as it was (None) or a candidate by its number, on the items of a table.
         go_on: candidates after each lap but the last, at most; one that lost calls goes no further.
     """

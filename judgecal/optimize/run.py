@@ -50,7 +50,7 @@ from judgecal.judges.function import FunctionJudge
 from judgecal.judges.prompt import PromptJudge, save_program
 from judgecal.judges.protocol import Judge, JudgeName, units_of
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, resolve_optimizer
+from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, labelled, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.result import (
@@ -66,7 +66,6 @@ from judgecal.optimize.result import (
     ScoredCandidate,
     confirm,
     has_lost_calls,
-    laps,
     race,
     unconfirmed,
 )
@@ -76,6 +75,7 @@ from judgecal.optimize.training import (
     Plan,
     Training,
     notes_in_words,
+    parts_by_question,
     reflection_spec,
     stratum_of,
 )
@@ -192,7 +192,9 @@ class OptimizeRun:
     @cached_property
     def _laps(self) -> list[tuple[Item, ...]]:
         items = self.items("dev")
-        return laps(items, self.gold.labels, self.seed) if self.optimizer == "auto" else [items]
+        if self.optimizer != "auto":
+            return [items]
+        return parts_by_question(items, self.gold.labels, seed=self.seed, n=3)
 
     @cached_property
     def dev(self) -> AgreementTable:
@@ -211,14 +213,14 @@ class OptimizeRun:
 
     def training(self, budget: Budget, **more: Any) -> Training:
         """Return the Training of an optimiser under a budget: train items, their labels and probes."""
-        items, rules = self.items("train"), dict[str, str]()
+        items, notes = self.items("train"), notes_in_words(self.gold, self.judge.signature)
         labels = {item.item_id: self.gold.labels[item.item_id] for item in items}
         if self.probes:
             made, probe_labels = train_probes(self.gold, items, self.judge, seed=self.seed)
             labels |= probe_labels
             items += tuple(probe.item for probe in made)
-            rules = {probe.item.item_id: probe.family.what for probe in made}
-        notes = notes_in_words(self.gold, self.judge.signature)
+            by_rule = " A rule made this answer ({}), and no person labelled it."
+            notes |= {probe.item.item_id: by_rule.format(probe.family.what) for probe in made}
         return Training(
             judge=self.judge,
             # As the judge is shown them: of a chunk judge, an item is its context; a pair in its order.
@@ -231,7 +233,6 @@ class OptimizeRun:
             log=self.experiment.folder / CALL_LOG,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
-            rules=rules,
             words={item: words + notes.get(item, "") for item, words in _kinds_in_words(items).items()},
             **more,
         )
@@ -244,7 +245,9 @@ class OptimizeRun:
         """Return the PromptJudge that a Candidate's program makes."""
         judge, program = self.judge, candidate.program
         where, loaded = self.workspace, (judge.signature, judge.model)
-        return PromptJudge(self._taken, workspace=where, program=program, loaded=loaded)
+        made = PromptJudge(self._taken, workspace=where, program=program, loaded=loaded)
+        made.trained_on = candidate.trained_on
+        return made
 
     # --- what it would cost
 
@@ -287,29 +290,24 @@ class OptimizeRun:
     def planned_cost(self, plan: Plan, stored: Journal) -> CostEstimate:
         """Return the CostEstimate of a Plan at most, less the calls that a Journal holds.
 
-        The candidates of `labeled` need no calls, so theirs is the very prompt that would be sent. Those of
-        another optimiser are not there yet: one of `labeled` with as many demos stands in for each.
+        For each candidate that is not there yet stands one with as many of people's examples.
         """
         training = self.training(Budget(None), plan=plan)
         bounds = OPTIMIZERS[self.optimizer].bounds(training)
-        judges = [self.judge_of(candidate) for candidate in candidates("labeled", training)]
-        if self.optimizer != "labeled":
-            judges.sort(key=lambda judge: len(judge.demos))
-            able = [[judge for judge in judges if len(judge.demos) >= n] for n in bounds.demos]
-            judges = [with_demos[0] if with_demos else judges[-1] for with_demos in able]
+        judges = [self.judge_of(labelled(training, size, draw)) for size, draw in bounds.examples]
         longest = max(judges, key=lambda judge: len(str(judge.demos)))
         probes, raced = self.probed["dev"].items, self.optimizer == "auto"
 
         def planned(judges: Sequence[PromptJudge], items: Iterable[Item]) -> list[CostEstimate]:
             return [plan_calls([judge], items, stored, self.options) for judge in judges]
 
-        plans = planned([self.judge], [*self.items("dev"), *probes])
+        fit = [] if raced else self.items("train")
+        confirming = [*fit, *self.items("test"), *self.probed["test"].items] if self.final else []
+        plans = planned([self.judge], [*self.items("dev"), *probes, *confirming])
         for lap, n in zip(self._laps, [len(judges), *plan.go_on], strict=False):
             plans += planned(judges[:n], lap)
         plans += planned(judges[: plan.go_on[-1]] if raced else judges, probes)
-        fit = [] if raced else self.items("train")
-        confirming = [*fit, *self.items("test"), *self.probed["test"].items] if self.final else []
-        plans += planned([self.judge, longest], confirming)
+        plans += planned([longest], confirming)
         n_judged = together(plans[1:]).calls + bounds.task
         # the optimiser's calls of both models, at the size of its largest prompt
         works_on = self.judge if raced else longest
@@ -344,7 +342,7 @@ class OptimizeRun:
                 self.experiment.program,
                 after.judge.program,
                 signature=self.judge.signature,
-                trained_on=after.trained_on,
+                trained_on=after.judge.trained_on,
             )
             if has_lost_calls(before.column) or (after is before and _LOST in remarks):
                 choice = dataclasses.replace(choice, sealed=_LOST)
@@ -373,14 +371,12 @@ class OptimizeRun:
         made, judges = list[Candidate](), list[PromptJudge]()
 
         def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
-            candidate = None if number is None else made[number]
-            judge = self.judge if number is None else judges[number]
-            label = "dev: before"
-            if candidate is not None:
-                label = f"dev: {candidate.name} ({made.index(candidate) + 1} of {len(made)})"
+            judge, name, place = self.judge, "before", ""
+            if number is not None:
+                judge, name, place = judges[number], made[number].name, f" ({number + 1} of {len(made)})"
             probes = self.probed["dev"].items if table is self.dev else []
-            column = self._judged(judge, [*table.items, *probes], journal, budget, label)
-            return ScoredCandidate.on(table, candidate, judge, column, self.metric)
+            column = self._judged(judge, [*table.items, *probes], journal, budget, f"dev: {name}{place}")
+            return ScoredCandidate.on(table, name, judge, column, self.metric)
 
         training = self.training(budget, plan=self.plan)
         if not has_lost_calls(score(None, self.dev).column):
@@ -398,7 +394,7 @@ class OptimizeRun:
         """Both judges over test, and over what their maps are fitted on."""
         after, probes = choice.taken, self.probed["test"]
         fitted_on = self.dev.items if self.optimizer == "auto" else (*self.items("train"), *self.dev.items)
-        fit = tuple(item for item in fitted_on if item.group not in after.trained_on)
+        fit = tuple(item for item in fitted_on if item.group not in after.judge.trained_on)
         items = [*fit, *self.items("test"), *probes.items]
         columns = [
             self._judged(judge, items, journal, budget, label)
@@ -454,7 +450,7 @@ class OptimizeRun:
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
         if self.reflection_alias:
             extra["reflection"] = self.reflection_alias
-        if look and after.candidate and self.reflection_alias:
+        if look and self.reflection_alias:
             n = len(set(self.dev.groups))
             notes.append(f"train was learnt from, so both judges are calibrated on dev alone ({n} questions)")
         split, level = ("test", look.level) if look else ("dev", 0.95)

@@ -1,7 +1,7 @@
 """What an optimiser may see of the train split, what it climbs there, and what it makes.
 
 It climbs agreement with the people, so that the strata count equally. An unusable reply counts as the verdict
-farthest from its label, and is counted.
+farthest from its label.
 
 Scores are the agreement itself, 0 to 1, over examples in which every stratum stands equally often, so that no
 weight of a stratum is taken for the quality of a judge.
@@ -16,7 +16,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeAlias
 
 import dspy
@@ -55,12 +54,10 @@ class AgreementMetric:
     """A DSPy metric over the labels (by item id) of the training items: agreement, 0 to 1.
 
     Called as DSPy calls metrics, from several threads. With `pred_name` (as GEPA asks again for the feedback
-    on a prediction that it has scored) it returns score and feedback in words. `calls` counts the predictions
-    rated so far, `unusable` those of them without a verdict.
+    on a prediction that it has scored) it returns score and feedback in words.
 
     Args:
         words: by item id, what the feedback adds: what is to be seen of an answer, what raters noted.
-        rules: by item id, what a rule did to make an answer that no person labelled.
     """
 
     def __init__(
@@ -70,13 +67,10 @@ class AgreementMetric:
         labels: Mapping[str, Label],
         *,
         words: Mapping[str, str] | None = None,
-        rules: Mapping[str, str] | None = None,
     ) -> None:
-        self._signature, self._people, self._labels = signature, people, dict(labels)
-        self._words, self._rules = words or {}, rules or {}
+        self._signature, self._people = signature, people
+        self._labels, self._words = dict(labels), words or {}
         self._common = common_scale(people, signature.judge_scale())
-        self._counting = Lock()
-        self.calls = self.unusable = 0
 
     def __call__(
         self,
@@ -94,13 +88,7 @@ class AgreementMetric:
         agreement = self.agreement(label, verdict)
         if pred_name is not None:
             words = self.feedback(label, verdict) + self._words.get(item_id, "")
-            if item_id in self._rules:
-                made = f"A rule made this answer ({self._rules[item_id]}), and no person labelled it. "
-                words = made + self.feedback(label, verdict, who="The rule")
             return dspy.Prediction(score=agreement, feedback=words)
-        with self._counting:
-            self.calls += 1
-            self.unusable += verdict is None
         return agreement if trace is None else agreement >= SUCCESS
 
     def agreement(self, label: Label, verdict: Label | None) -> float:
@@ -116,27 +104,26 @@ class AgreementMetric:
             given = onto(common, self._signature.judge_scale(), verdict)
         return 1.0 - abs(given - target) / common.span
 
-    def feedback(self, label: Label, verdict: Label | None, *, who: str = "People") -> str:
-        """Return a text for a label and a verdict: what people say, and where the verdict lies off it."""
-        says = "say" if who == "People" else "says"
+    def feedback(self, label: Label, verdict: Label | None) -> str:
+        """Return a text for a label and a verdict: what it should get, and where the verdict lies off it."""
         scale = self._signature.judge_scale()
         if isinstance(label, str) or isinstance(verdict, str) or scale.kind == "binary":
             wanted, given = label_as_verdict(self._signature, label, self._people), verdict
             if verdict is None:
-                return f"{who} {says} {wanted}; the reply held no usable verdict."
+                return f"It should get {wanted}; the reply held no usable verdict."
             if not isinstance(verdict, str):
                 yes, no = self._signature.words or (True, False)
                 given = yes if verdict else no
             agrees = "agrees" if given == wanted else "does not"
-            return f"{who} {says} {wanted}; the verdict {given} {agrees}."
+            return f"It should get {wanted}; the verdict {given} {agrees}."
         target = onto(scale, self._people, label)
-        people = f"{who} gave {target:g} on the scale from {scale.low:g} to {scale.high:g}"
+        wanted = f"It should get {target:g} on the scale from {scale.low:g} to {scale.high:g}"
         if verdict is None:
-            return f"{people}; the reply held no usable verdict: it must give one number on that scale."
+            return f"{wanted}; the reply held no usable verdict: it must give one number on that scale."
         off = verdict - target
         if abs(off) < scale.span / 100.0:
-            return f"{people}; the verdict {verdict:g} agrees."
-        return f"{people}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
+            return f"{wanted}; the verdict {verdict:g} agrees."
+        return f"{wanted}; the verdict {verdict:g} is {abs(off):g} too {'high' if off > 0 else 'low'}."
 
 
 def notes_in_words(gold: GoldSet, signature: LoadedSignature) -> dict[str, str]:
@@ -276,17 +263,12 @@ class Training:
     words: Mapping[str, str] = field(default_factory=dict)  # by item id, what feedback adds
     use_cache: bool = False  # take stored replies of other experiments
     quiet: bool = False
-    rules: Mapping[str, str] = field(
-        default_factory=dict
-    )  # by id of an item that is a probe, what a rule did
     plan: Plan = PLANS[0]
     remarks: list[str] = field(default_factory=list)  # what did not come about, for the result
 
     def metric(self) -> AgreementMetric:
-        """Return a fresh AgreementMetric over the training items, with counts of its own."""
-        return AgreementMetric(
-            self.judge.signature, self.people, self.labels, words=self.words, rules=self.rules
-        )
+        """Return the AgreementMetric over the training items."""
+        return AgreementMetric(self.judge.signature, self.people, self.labels, words=self.words)
 
     @property
     def reflection_model(self) -> ModelSpec:
@@ -302,10 +284,10 @@ class Training:
         """Return at most `size` examples of these items, every stratum equally often."""
         return self._as_examples(balanced(items, self.labels, self.people, seed=self.seed, size=size))
 
-    def halves(self, size: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
+    def halves(self, climbed_on: int = CLIMBED_ON) -> tuple[list[dspy.Example], list[dspy.Example]]:
         """Return train as two balanced lists of examples, no common question: to learn from, to climb on."""
         learn, *climb = parts_by_question(self.items, self.labels, seed=self.seed, n=2)
-        return self.balanced(learn, size), self.balanced(climb[0] if climb else learn, size)
+        return self.balanced(learn), self.balanced(climb[0] if climb else learn, climbed_on)
 
     def candidate(self, name: str, program: dspy.Predict, *, saw_all: bool = False) -> Candidate:
         """Return a Candidate of a name and a program (dspy.Predict), its demos cut to its own fields.
@@ -322,7 +304,7 @@ class Training:
         saw = {
             item.group for item in self.items if saw_all or tuple(item_inputs(names, item).values()) in shown
         }
-        return Candidate(name, program, frozenset(saw))
+        return Candidate(name, program, self.judge.trained_on | saw)
 
     def _as_examples(self, items: Sequence[Item]) -> list[dspy.Example]:
         signature, people = self.judge.signature, self.people
@@ -369,7 +351,7 @@ def metric(gold: GoldSet, *, signature: Signed = None) -> AgreementMetric:
 
     It is 1 - |verdict - label| / range (of words 1 where they are equal), and a verdict that cannot be read
     counts as the one farthest from the label. Bootstrapping keeps replies from 0.9 on; GEPA gets feedback in
-    words. A program that raises never reaches it, so hold its `calls` against the examples.
+    words. A program that raises never reaches it.
 
     >>> gold = judgecal.load_gold("starter")
     >>> rate = judgecal.metric(gold, signature="correctness_v3")

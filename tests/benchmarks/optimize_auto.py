@@ -181,7 +181,7 @@ def ours(method: str, root: Path, seed: int, served: Served) -> Outcome:
     from judgecal.experiment.trials import RunOptions
     from judgecal.goldset import load_gold
     from judgecal.judges.prompt import PromptJudge
-    from judgecal.optimize import OptimizeRun
+    from judgecal.optimize.run import OptimizeRun
     from judgecal.workspace import find_workspace
 
     where = find_workspace(root)

@@ -41,8 +41,8 @@ from scipy.special import ndtr
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.looks import Look
 from judgecal.goldset import GOLD, Card, GoldSet
-from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, Stage, choose, confirm, laps, race
-from judgecal.optimize.training import PLANS
+from judgecal.optimize.result import BETTER, WORSE, ScoredCandidate, Stage, choose, confirm, race
+from judgecal.optimize.training import PLANS, parts_by_question
 from judgecal.records import Estimate, Item, Judgement, Rating
 from judgecal.scale import Label, Scale
 from judgecal.stats import agreement, cross_fit, fit_calibration
@@ -140,10 +140,10 @@ def decided(world: World) -> str:
     after = columns[1]
     if world.chosen_on_dev:
         judge: Any = SimpleNamespace(demos=[])
-        candidates: list[Any] = [None, *(SimpleNamespace(name=column.judge) for column in columns[1:])]
+        names = ["before", *(column.judge for column in columns[1:])]
         scored = [
-            ScoredCandidate.on(tables["dev"], one, judge, column, METRIC)
-            for one, column in zip(candidates, columns, strict=True)
+            ScoredCandidate.on(tables["dev"], name, judge, column, METRIC)
+            for name, column in zip(names, columns, strict=True)
         ]
         stages: Sequence[Stage] = ()
         if world.raced:
@@ -151,10 +151,10 @@ def decided(world: World) -> str:
             def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
                 place = 0 if number is None else number + 1
                 lean = LeanTable(table.gold, table.items, level=LEVEL)
-                return ScoredCandidate.on(lean, candidates[place], judge, columns[place], METRIC)
+                return ScoredCandidate.on(lean, names[place], judge, columns[place], METRIC)
 
-            parts = laps(tables["dev"].items, tables["dev"].gold.labels, 0)
-            numbers = range(len(candidates) - 1)
+            parts = parts_by_question(tables["dev"].items, tables["dev"].gold.labels, seed=0, n=3)
+            numbers = range(len(names) - 1)
             finish = race(tables["dev"], parts, numbers, score, metric=METRIC, go_on=PLANS[0].go_on)
             scored, stages = [*finish.scored], finish.stages
         after = choose(scored, METRIC, tables["dev"], stages).taken.column

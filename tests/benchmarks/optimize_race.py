@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from judgecal.experiment.agreement_table import AgreementTable
-from judgecal.optimize.result import BETTER, ScoredCandidate, choose, confirm, laps, race
-from judgecal.optimize.training import PLANS
+from judgecal.optimize.result import BETTER, ScoredCandidate, choose, confirm, race
+from judgecal.optimize.training import PLANS, parts_by_question
 from tests.benchmarks.driver import Bench, latent
 from tests.benchmarks.optimize_decisions import (
     LABELS,
@@ -84,10 +84,10 @@ def taken(world: World, parts: Sequence[Any], go_on: Sequence[int]) -> tuple[int
 
     def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
         place = 0 if number is None else number + 1
-        candidate: Any = SimpleNamespace(name=columns[place].judge) if place else None
+        name = columns[place].judge if place else "before"
         judged[place] = len(table.items)
         lean = LeanTable(table.gold, table.items, level=LEVEL)
-        return ScoredCandidate.on(lean, candidate, judge, columns[place], METRIC)
+        return ScoredCandidate.on(lean, name, judge, columns[place], METRIC)
 
     finish = race(tables["dev"], parts, range(N_CANDIDATES), score, metric=METRIC, go_on=go_on)
     column = choose(finish.scored, METRIC, tables["dev"], finish.stages).taken.column
@@ -111,7 +111,8 @@ def sample(gains: str, labels: str, n_test: int, seed: int) -> Sample:
     judges = tuple(map(timid, scores(rng, q, n_fit + n_test, noises)))
     world = World(people, label(q), judges, n_fit, n_test)
     dev = world.tables()["dev"]
-    raced, better_raced, n_raced = taken(world, laps(dev.items, dev.gold.labels, seed), PLANS[0].go_on)
+    parts = parts_by_question(dev.items, dev.gold.labels, seed=seed, n=3)
+    raced, better_raced, n_raced = taken(world, parts, PLANS[0].go_on)
     whole, better_whole, n_whole = taken(world, [dev.items], ())
     value = [float(np.interp(noise, NOISES, worths(labels))) for noise in noises]
     no_better = [worth_ <= value[0] + 1e-9 for worth_ in value]
