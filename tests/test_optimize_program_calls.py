@@ -180,14 +180,14 @@ def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(failing(400, "not that"), "yes \ud800"))
     path = tmp_path / "calls.jsonl"
     for _ in range(2):
-        with calling(log=path, optimizer="gepa") as calls:
+        with calling(log=path) as calls:
             assert calls.ask(asked(server, "refused")).text == ""
             assert calls.ask(asked(server, "good")).text == "yes \ufffd"
     assert server.calls == 2
     refused, good = (json.loads(line) for line in path.read_text().splitlines())
     assert refused["error"] == {"kind": "refused", "message": refused["error"]["message"]}
     assert refused["reply"] is good["error"] is None
-    assert (good["optimizer"], good["purpose"], good["cost_usd"]) == ("gepa", "task", pytest.approx(0.0011))
+    assert (good["purpose"], good["cost_usd"]) == ("task", pytest.approx(0.0011))
     assert (good["reply"]["prompt_tokens"], good["reply"]["completion_tokens"]) == (1000, 50)
     assert good["key"] != refused["key"] and not good["cached"]
 
@@ -195,11 +195,11 @@ def test_a_record_answers_for_its_calls(serve: Serve, tmp_path: Path) -> None:
 def test_what_another_try_can_mend_is_tried_again(serve: Serve, tmp_path: Path) -> None:
     server = serve(in_turn(*[failing(503, "gone")] * QUICK.attempts, "yes"))
     path = tmp_path / "calls.jsonl"
-    with calling(log=path, optimizer="gepa") as calls, pytest.raises(Stopped):
+    with calling(log=path) as calls, pytest.raises(Stopped):
         calls.ask(asked(server))
     with path.open("a") as file:
         file.write('{"key": "torn')
-    with calling(log=path, optimizer="gepa") as calls:
+    with calling(log=path) as calls:
         assert calls.ask(asked(server)).text == "yes"
     kinds = [json.loads(line)["error"] for line in path.read_text().splitlines()]
     assert [kind and kind["kind"] for kind in kinds] == ["server", None]
@@ -244,7 +244,7 @@ def test_a_writer_has_room_for_instructions(
 
 def test_known_spending_is_that_of_the_lines_that_can_be_read(serve: Serve, tmp_path: Path) -> None:
     server, path = serve(in_turn("yes")), tmp_path / "calls.jsonl"
-    with calling(log=path, optimizer="gepa") as calls:
+    with calling(log=path) as calls:
         calls.ask(asked(server, "good"))
     path.write_text(
         path.read_text(encoding="utf-8") + '{"cost_usd": 0.25, "key": "none"}\n', encoding="utf-8"

@@ -99,11 +99,16 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
             stack.callback(say_remarks, training.budget, ended=False)  # which is an error here
             progress = Progress(f"{optimizer}, at most", calls_at_most)
             stack.callback(progress.close)
-        calls = ProgramCalls(
-            training.budget, log=training.log, optimizer=optimizer, cache=cache, progress=progress
-        )
+        calls = ProgramCalls(training.budget, log=training.log, cache=cache, progress=progress)
         stack.enter_context(calls)
-        stack.enter_context(_quiet())
+        # stdout is the command's result, and what ends an optimiser is raised
+        logger = logging.getLogger("dspy")
+        stack.callback(logger.setLevel, logger.level)
+        logger.setLevel(logging.CRITICAL)
+        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
+        stack.enter_context(contextlib.redirect_stdout(nowhere))
+        stack.enter_context(contextlib.redirect_stderr(nowhere))
+        stack.enter_context(warnings.catch_warnings(action="ignore"))
         judge = training.judge
         lm, adapter = program_lm(judge.model, calls), OptimiserAdapter(judge)
         settings = {"num_threads": width(judge.model), "disable_history": True}
@@ -121,20 +126,3 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
             ) from error
         if calls.error is not None:
             raise calls.error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep DSPy's prints, bars and log off the terminal: stdout is the command's result, and what ends an
-    optimiser is raised."""
-    logger = logging.getLogger("dspy")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    with contextlib.ExitStack() as stack:
-        stack.callback(logger.setLevel, level)
-        nowhere = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))
-        stack.enter_context(contextlib.redirect_stdout(nowhere))
-        stack.enter_context(contextlib.redirect_stderr(nowhere))
-        stack.enter_context(warnings.catch_warnings())
-        warnings.simplefilter("ignore")
-        yield

@@ -29,7 +29,7 @@ from judgecal.engine.budget import Budget, BudgetGate
 from judgecal.engine.cache import ReplyCache, cache_key
 from judgecal.engine.call_runner import CallResult, CallRunner, Policy
 from judgecal.engine.calls import Message, Reply, ReplySchema
-from judgecal.engine.log import Log, as_line, line_reader, now
+from judgecal.engine.log import Log, as_line, line_reader
 from judgecal.engine.run import Progress
 from judgecal.engine.scheduler import CallSlots, Limiter
 from judgecal.engine.transport import open_transport
@@ -79,13 +79,10 @@ class LoggedCall:
     """A call of an optimiser with its reply: a line of the log. The last line of a key wins."""
 
     key: str
-    at: str
-    optimizer: str
     purpose: str
     model: str
     reply: Reply | None
     error: Failure | None
-    attempts: int
     cost_usd: float | None
     cached: bool
 
@@ -116,7 +113,6 @@ class ProgramCalls:
 
     Args:
         log: the file where calls are kept, and found when the run is resumed.
-        optimizer: its name in the log.
         progress: counts the replies, wherever they come from.
     """
 
@@ -126,13 +122,12 @@ class ProgramCalls:
         *,
         policy: Policy | None = None,
         log: Path | None = None,
-        optimizer: str = "",
         cache: ReplyCache | None = None,
         progress: Progress | None = None,
     ) -> None:
         self.error: Exception | None = None
         self._gate, self._policy = BudgetGate(budget), policy or Policy()
-        self._cache, self._progress, self._optimizer = cache, progress, optimizer
+        self._cache, self._progress = cache, progress
         self._log = _log_at(log).open(lock=False) if log else None
         self._replies = dict[str, Reply]()  # of the log; failures that another try can mend are none
         for call in self._log.rows() if self._log else ():
@@ -214,10 +209,8 @@ class ProgramCalls:
             return self._replies[call.key]
         runner = self._runner(call.spec)
         result = await runner.make(call.messages, call.repeat, call.schema, usable=says_something)
-        failure, stays = (
-            result.failure,
-            "so the optimiser stops without a result; what it was answered is kept",
-        )
+        failure = result.failure
+        stays = "so the optimiser stops without a result; what it was answered is kept"
         if failure and failure.kind == "budget":
             raise BudgetError(
                 f"--budget-usd: {failure.message}, {stays}, and the same command with a larger budget goes on"
@@ -225,13 +218,10 @@ class ProgramCalls:
         if self._log:
             made = LoggedCall(
                 key=call.key,
-                at=now(),
-                optimizer=self._optimizer,
                 purpose=call.purpose,
                 model=call.spec.alias,
                 reply=None if failure else result.reply,
                 error=failure,
-                attempts=result.attempts,
                 cost_usd=result.cost_usd,
                 cached=result.cached,
             )
