@@ -87,7 +87,6 @@ def test_new_instructions_make_a_better_judge(
     train = {item.group for item in gold.select("train")}
     path = workspace.experiments / found["experiment"] / "program.json"
     assert set(json.loads(path.read_text())["judgecal"]["trained_on"]) == train
-    assert "calibrated on dev alone" in " ".join(found["notes"])
     _comes_back(path, workspace, found)
     _is_recorded(workspace, found, served)
 
@@ -110,7 +109,7 @@ def _is_recorded(workspace: Workspace, found: Mapping[str, Any], served: StubSer
     assert {call["purpose"] for call in calls} == {"task", "reflection"}
     assert {call["model"] for call in calls if call["purpose"] == "reflection"} == {"writer"}
     assert len({call["key"] for call in calls}) == len(calls)
-    assert all(call["reply"]["text"] and call["error"] is None for call in calls)
+    assert all(call["reply"]["text"] and call["error"] is None and call["attempts"] <= 1 for call in calls)
     # Nothing of dev or test is shown to an optimiser, and no item is shown by its name.
     sent = json.dumps([body["messages"] for body in served.bodies if not of_judge(body)])
     assert "judgecal_item_id" not in sent

@@ -60,6 +60,9 @@ class Broken(SplitProbes):
     def groups(self) -> list[str]:
         return [f"g{at}" for at in range(self.n)]
 
+    def held(self, before: Any, after: Any, *, level: float = 0.95) -> Any:
+        return super().held(before, after, level=level) if not self.made else None
+
     def broken(self, table: object, column: Any, footing: object) -> dict[str, Any]:
         first = round(self.shares[column] * self.n)
         values = np.array([1.0] * first + [0.0] * (self.n - first))

@@ -67,13 +67,13 @@ class SplitProbes:
         values = {made[0].family.name: verdicts.broken(made) for made in self.made}
         return {name: np.where(np.isnan(broken), 1.0, broken) for name, broken in values.items()}
 
-    def parts(self, before: Broken, after: Broken) -> Floats:
-        """Return how many fewer probes break after than before, an array with one sum a question."""
-        return sum_by_group(break_changes(_flat(after), _flat(before)), self.groups)
-
     def held(self, before: Broken, after: Broken, *, level: float = 0.95) -> OptimizedProbes:
         """From Broken before and Broken after, return OptimizedProbes: shares broken, paired by probe."""
-        families = {made[0].family.name: (_share(before, made), _share(after, made)) for made in self.made}
+        families = dict[str, tuple[float | None, float | None]]()
+        for made in self.made:
+            groups = [probe.item.group for probe in made]
+            first, second = (share_of(broken[made[0].family.name], groups) for broken in (before, after))
+            families[made[0].family.name] = first.value, second.value
         change = break_changes(_flat(before), _flat(after))
         return OptimizedProbes(
             share_of(_flat(before), self.groups, level=level),
@@ -85,10 +85,6 @@ class SplitProbes:
 
 def _flat(broken: Broken) -> Floats:
     return np.concatenate([*broken.values(), np.zeros(0)])
-
-
-def _share(broken: Broken, made: FamilyProbes) -> float | None:
-    return share_of(broken[made[0].family.name], [probe.item.group for probe in made]).value
 
 
 def train_probes(
@@ -115,22 +111,22 @@ def choose_probed(
     dev: AgreementTable,
     probes: SplitProbes,
     stages: Sequence[Stage] = (),
-) -> tuple[Choice, dict[str, Broken]]:
-    """Return (Choice, name -> Broken) of ScoredCandidates, a metric, dev AgreementTable and SplitProbes."""
-    before, usual = scored[0], choose(scored, metric, dev, stages)
+) -> tuple[Choice, OptimizedProbes | None]:
+    """Return (Choice, OptimizedProbes or None) by ScoredCandidates, metric, AgreementTable, SplitProbes."""
+    before, choice = scored[0], choose(scored, metric, dev, stages)
     if not probes.made:
-        return usual, {}
+        return choice, None
     broken = {
         candidate.name: probes.broken(dev, candidate.column, Footing.of(dev, candidate.column))
         for candidate in scored
     }
     able = [candidate for candidate in scored[1:] if candidate.value(metric) >= before.value(metric)]
-    if not able:
-        return usual, broken
-    fewer = np.array([probes.parts(broken["before"], broken[candidate.name]) for candidate in able])
-    best = max(range(len(able)), key=lambda place: (fewer[place].sum(), able[place].value(metric)))
-    gain = float(fewer[best].sum())
-    if fewer.shape[1] < MIN_GROUPS or gain <= Gains.of_parts(fewer.sum(axis=1), fewer).by_luck(dev.seed):
-        return usual, broken
-    agrees = "of those that agree on dev no less than the judge as it was, it has the fewest broken probes"
-    return Choice(able[best], f"{agrees}, fewer by more than luck"), broken
+    if able and len(set(probes.groups)) >= MIN_GROUPS:
+        flat = _flat(broken["before"])
+        changes = [break_changes(_flat(broken[candidate.name]), flat) for candidate in able]
+        fewer = np.array([sum_by_group(change, probes.groups) for change in changes])  # one sum a question
+        best = max(range(len(able)), key=lambda place: (fewer[place].sum(), able[place].value(metric)))
+        if float(fewer[best].sum()) > Gains.of_parts(fewer.sum(axis=1), fewer).by_luck(dev.seed):
+            agrees = "of those that agree on dev no less than the judge as it was, it has the fewest broken"
+            choice = Choice(able[best], f"{agrees} probes, fewer by more than luck")
+    return choice, probes.held(broken["before"], broken[choice.taken.name])

@@ -83,6 +83,7 @@ class LoggedCall:
     model: str
     reply: Reply | None
     error: Failure | None
+    attempts: int
     cost_usd: float | None
     cached: bool
 
@@ -222,6 +223,7 @@ class ProgramCalls:
                 model=call.spec.alias,
                 reply=None if failure else result.reply,
                 error=failure,
+                attempts=result.attempts,
                 cost_usd=result.cost_usd,
                 cached=result.cached,
             )

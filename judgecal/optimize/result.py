@@ -373,11 +373,9 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class OnDev:
+class OnDev(BeforeAfter):
     """Metric -> Estimate of the judge before and after, and everything that was tried."""
 
-    before: dict[str, Estimate]
-    after: dict[str, Estimate]
     candidates: tuple[Tried, ...]
 
 

@@ -331,12 +331,15 @@ class OptimizeRun:
             self.reflection.key()
         open_experiment(self.experiment)
         keep_judges(self.experiment, [self.judge])
-        self._say_plan()
+        if self.optimizer == "auto" and not self.options.quiet:
+            cost = self._cost
+            words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
+            notice(f"judgecal: {words}")
         budget = Budget(self.options.budget_usd)
         with ExperimentJournal(self.experiment, [self.judge], self.options) as journal:
             finish, remarks = self._score_all(journal, budget)
-            before, on_dev = finish.scored[0], self.probed["dev"]
-            choice, broken = choose_probed(finish.scored, self.metric, self.dev, on_dev, finish.stages)
+            before, probes = finish.scored[0], self.probed["dev"]
+            choice, on_dev = choose_probed(finish.scored, self.metric, self.dev, probes, finish.stages)
             after = choice.taken
             save_program(
                 self.experiment.program,
@@ -346,45 +349,34 @@ class OptimizeRun:
             )
             if has_lost_calls(before.column) or (after is before and _LOST in remarks):
                 choice = dataclasses.replace(choice, sealed=_LOST)
-            look, probes, confirmation = None, None, unconfirmed(before, choice, self.metric)
+            look, on_test, confirmation = None, None, unconfirmed(before, choice, self.metric)
             if self.final and choice.sealed is None and after.judge.fingerprint != before.judge.fingerprint:
-                look, probes, confirmation = self._confirmed(before, choice, journal, budget)
+                look, on_test, confirmation = self._confirmed(before, choice, journal, budget)
         # what judgements and the optimiser's calls are known to have cost, in all processes
         judged_usd = sum(row.cost_usd or 0.0 for row in read_journal(self.experiment.journal))
         usd = judged_usd + logged_usd(self.experiment.folder / CALL_LOG) + budget.unseen_usd
         result = self._result(finish.everybody, choice, remarks, look, confirmation, usd)
-        if self.probes:
-            held = on_dev.held(broken["before"], broken[after.name])
-            result = dataclasses.replace(result, probes=ProbesOf(held, probes))
+        if on_dev is not None:
+            result = dataclasses.replace(result, probes=ProbesOf(on_dev, on_test))
         self.experiment.write_summary(result)
         return result
 
-    def _say_plan(self) -> None:
-        """Say on stderr what `auto` is about to do, and at what cost."""
-        if self.optimizer == "auto" and not self.options.quiet:
-            cost = self._cost
-            words = f"{self.plan_in_words} At most {cost.calls:,} calls. {cost.cost_in_words}"
-            notice(f"judgecal: {words}")
-
     def _score_all(self, journal: Journal, budget: Budget) -> tuple[Finish, list[str]]:
         """The judge as it was and the candidates on dev, and what must be said of their making."""
-        made, judges = list[Candidate](), list[PromptJudge]()
+        rivals = list[tuple[str, PromptJudge]]()
 
         def score(number: int | None, table: AgreementTable) -> ScoredCandidate:
-            judge, name, place = self.judge, "before", ""
-            if number is not None:
-                judge, name, place = judges[number], made[number].name, f" ({number + 1} of {len(made)})"
+            name, judge = ("before", self.judge) if number is None else rivals[number]
             probes = self.probed["dev"].items if table is self.dev else []
-            column = self._judged(judge, [*table.items, *probes], journal, budget, f"dev: {name}{place}")
+            column = self._judged(judge, [*table.items, *probes], journal, budget, f"dev: {name}")
             return ScoredCandidate.on(table, name, judge, column, self.metric)
 
-        training = self.training(budget, plan=self.plan)
+        training, go_on = self.training(budget, plan=self.plan), self.plan.go_on
         if not has_lost_calls(score(None, self.dev).column):
-            made += candidates(self.optimizer, training)
-        judges += map(self.judge_of, made)
-        go_on = self.plan.go_on
-        finish = race(self.dev, self._laps, range(len(made)), score, metric=self.metric, go_on=go_on)
-        if len(finish.everybody) <= len(made):
+            made = candidates(self.optimizer, training)
+            rivals += [(candidate.name, self.judge_of(candidate)) for candidate in made]
+        finish = race(self.dev, self._laps, range(len(rivals)), score, metric=self.metric, go_on=go_on)
+        if len(finish.everybody) <= len(rivals):
             training.remarks.append(_LOST)
         return finish, training.remarks
 
@@ -418,8 +410,7 @@ class OptimizeRun:
         )
         if not probes.made:
             return look, None, confirmation
-        table = dataclasses.replace(test, items=fit)
-        broken = (probes.broken(test, column, Footing.of(table, column)) for column in columns)
+        broken = (probes.broken(test, column, Footing.of(fit_table, column)) for column in columns)
         return look, probes.held(*broken, level=look.level), confirmation
 
     def _judged(
@@ -446,18 +437,11 @@ class OptimizeRun:
             file = shown(self.experiment.journal)
             unread = Unread((unread_before,), 1, file, shlex.join(["judgecal", *again]))
         notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
-        notes += remarks
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
-        if self.reflection_alias:
-            extra["reflection"] = self.reflection_alias
-        if look and self.reflection_alias:
-            n = len(set(self.dev.groups))
-            notes.append(f"train was learnt from, so both judges are calibrated on dev alone ({n} questions)")
+        extra |= {"reflection": self.reflection_alias} if self.reflection_alias else {}
         split, level = ("test", look.level) if look else ("dev", 0.95)
         prompts = Prompts.of(self.judge.program, after.judge.program)
-        changes = None
-        if after is not before:
-            changes = Changes.between(self.dev, before.column, after.column)
+        changes = Changes.between(self.dev, before.column, after.column) if after is not before else None
         return OptimizeResult(
             experiment=self.experiment.slug,
             optimizer=self.optimizer,
@@ -479,7 +463,7 @@ class OptimizeRun:
             test_looks=look.number if look else looks_so_far(self.workspace.experiments, gold),
             test_look=look.sentence(gold.name) if look else None,
             usd=usd,
-            notes=tuple(notes),
+            notes=(*notes, *remarks),
             run_line=run_line(self.table(split, level=level), split, [full_name(self.judge)], extra),
             unread=unread,
         )

@@ -225,7 +225,7 @@ def _gain(result: OptimizeResult) -> Section:
         "gain",
         "Before and after",
         f"Is the optimised prompt better? {basis} On dev each map is cross-fitted; on test it is the map of "
-        "train and dev.",
+        "those questions of train and dev that trained neither judge.",
         looked and Paragraph(looked, short=True),
         Grid([footing, "n", "unscored", "with interval"], ends, short=True),
         interval_picture(rows, Axis(f"{axis_of(metric)}, {footing.removeprefix(metric).strip() or 'raw'}"))
