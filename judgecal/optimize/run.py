@@ -590,4 +590,6 @@ def to_optimise(judge: Judge, gold: GoldSet, model: str | None, workspace: Works
     prompt.set_lm(None)
     prompt._compiled = False  # DSPy would leave it alone
     loaded = loaded_class(cls, judge.name), load_catalogue(workspace).resolve(model)
-    return PromptJudge(judge.name, workspace=workspace, program=prompt, loaded=loaded)
+    made = PromptJudge(judge.name, workspace=workspace, program=prompt, loaded=loaded)
+    made.trained_on = judge.trained_on
+    return made
