@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from judgecal.experiment.trials import RunOptions
 from judgecal.records import Estimate
 from judgecal.scale import Scale
-from judgecal.selection.confirm import measured_again
 from judgecal.selection.lock import LockedGold
 from judgecal.selection.migrate import _with_rows
 from judgecal.selection.pass_rates import PassRule, at_chance, class_rates, flip_rate, word_shares
@@ -61,15 +58,6 @@ def test_rates_at_the_mark_and_a_judge_at_chance() -> None:
     assert class_rates(Scale.parse("percentage"), found) == (None, None)
     assert "0.500 and specificity 0.500 add up to 1.000, not above 1" in str(at_chance(binary, found))
     assert at_chance(graded, found) is None and at_chance(binary, {"tpr": Estimate(0.1)}) is None
-
-
-def test_a_selection_is_measured_again_only_where_it_has_ended(tmp_path: Path) -> None:
-    anew = RunOptions(use_cache=False)
-    for made, again in (("", False), ("noise.jsonl", False), ("summary.json", True)):
-        if made:
-            (tmp_path / made).touch()
-        assert measured_again(tmp_path, anew) is again
-        assert measured_again(tmp_path, RunOptions()) is False
 
 
 def test_flips_and_shares_of_words_by_hand() -> None:

@@ -61,7 +61,7 @@ def mlflow_scorer(
     named = name or JudgeName.parse(locked.judge).signature.rpartition("/")[2].removesuffix(
         ".py"
     ).removesuffix(".md")
-    rule = PassRule.of_lock(locked, judge.scale)
+    rule = PassRule.for_scale(locked.gold, judge.scale, locked.calibration)
     kind = "LLM_JUDGE" if judge.model is not None else "CODE"
 
     def feedback(metadata: dict[str, Any], **further: Any) -> Any:

@@ -50,7 +50,7 @@ class JudgedColumns:
 
     def rule(self, lock: Lock, judge: Scale) -> PassRule:
         """From a Lock and a judge's Scale, return the PassRule by which verdicts count in a rate."""
-        rule = PassRule.of_lock(lock, judge)
+        rule = PassRule.for_scale(lock.gold, judge, lock.calibration)
         return rule.of_preferences if self.prefers(judge) else rule
 
     @property

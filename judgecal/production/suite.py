@@ -113,7 +113,7 @@ class LoadedJudge:
         """Return the LoadedJudge of a name or None, a lock's path, a Workspace and trust_lock (bool)."""
         lock = load_lock(path)
         judge = lock.runnable(workspace, trust_lock=trust_lock)
-        rule = PassRule.of_lock(lock, item_scale(judge))
+        rule = PassRule.for_scale(lock.gold, item_scale(judge), lock.calibration)
         return cls(name or lock.judge, judge, rule, lock, str(path))
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -139,16 +138,12 @@ def check_choice(
         luck = (
             f"chance and the choice among {n_judges:,} judges explain" if n_judges > 1 else "chance explains"
         )
-        on_test, on_open = confirmed.decided_by(metric), chosen.entry
-        cause = (
-            "most often questions of train and dev have leaked into the prompt or the training of the judge"
-        )
-        if on_test.n_unscored * on_open.n_expected > 2 * on_open.n_unscored * on_test.n_expected:
-            n, n_all = on_test.n_unscored, on_test.n_expected
-            cause = f"{n:,} of {n_all:,} test items have no verdict, and count as wrong"
+        n, n_all = estimate.n_unscored, estimate.n_expected
         why = (
             f"on test its {in_words(metric)} is {figure(fall.value, metric)} worse than on the questions "
-            f"that chose it, and {luck} {figure(fall.at_most, metric)}: {cause}"
+            f"that chose it, and {luck} {figure(fall.at_most, metric)}: most often questions of train and "
+            f"dev have leaked into the prompt or the training of the judge ({n:,} of {n_all:,} test items "
+            "have no verdict, and count as wrong)"
         )
         problems.append((why, caps.allow_unconfirmed, "--allow-unconfirmed"))
     refused = [f"{why}; {flag} locks it anyway" for why, allowed, flag in problems if not allowed]
@@ -196,13 +191,10 @@ def lock_judge(
     called = replace(test, items=items, repeats=NOISE_CALLS)
     afresh = replace(options, repeats=NOISE_CALLS, use_cache=False, retry_unscored=False)
     # A journal of its own: these calls take nothing from earlier ones, and the same command goes on here.
-    path = folder / NOISE_FILE
-    if measured_again(folder, options):
-        path.rename(folder / f"noise-{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S%fZ}.jsonl")
-    with open_journal(path, afresh) as journal:
+    with open_journal(folder / NOISE_FILE, afresh) as journal:
         if journal.latest and not options.quiet:
             stored = f"{len(journal.latest):,} calls of the lock are stored with this selection"
-            notice(f"judgecal: {stored}; --no-cache makes them again")
+            notice(f"judgecal: {stored}; another --name makes them again")
         label = f"{judge.name}, calls of the lock"
         again = run_trials([judge], items, journal=journal, options=afresh, budget=budget, label=label)
     column = Verdicts.from_calls(judge, again)
@@ -246,11 +238,6 @@ def whole_calls(column: Verdicts, called: AgreementTable) -> dict[str, tuple[Lab
     whole = [repeat for repeat in range(called.repeats) if repeat not in lost]
     verdicts = zip(called.items, as_lists(called.verdicts(column)), strict=True)
     return {item.item_id: tuple(row[at] for at in whole) for item, row in verdicts if whole}
-
-
-def measured_again(folder: Path, options: RunOptions) -> bool:
-    """Whether a selection that came to its end calls for its noise anew, and does not take its own calls."""
-    return not options.use_cache and (folder / NOISE_FILE).exists() and (folder / "summary.json").exists()
 
 
 def noise_of(column: Verdicts, called: AgreementTable, calibration: Calibration | None) -> Noise:

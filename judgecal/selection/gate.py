@@ -336,17 +336,11 @@ class Passes:
             self.stopped = f"another pass would not fit the budget of {limit:g} USD"
         else:
             self.rows = self._made()
-            if any(map(_lost, self.rows)):  # an outage may have passed: once more, these calls alone
-                self.rows = self._made()
             latest = [row for row in self.rows if row.repeat == self.n]
             unpaid, lost = sum(map(_unpaid, self.rows)), sum(map(_lost, latest))
             if not self.n and lost == len(latest):
-                errors = [row.error for row in latest if row.error]
-                kinds = ", ".join(
-                    f"{kind} {n:,}" for kind, n in Counter(error.kind for error in errors).most_common()
-                )
-                first = f"the first said: {errors[0].message}"
-                raise JudgecalError(f"{self.judge.name}: no call came through: {kinds}; {first}")
+                first = next(row.error.message for row in latest if row.error)
+                raise JudgecalError(f"{self.judge.name}: no call came through; the first said: {first}")
             if unpaid:
                 share = f"{unpaid:,} of {len(self.rows):,} calls to make"
                 self.stopped = f"the budget of {limit or 0.0:g} USD ended with {share}"
@@ -393,7 +387,8 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     lock, rule, gold, items, judge = gate.lock, gate.rule, gate.gold, gate.items, gate.judge
     two, now = gate.both_times(passes), passes.counted
     calls = zip(two.then, two.now, strict=True)
-    n_looks, marked = looks_so_far(gate.workspace.experiments, gold), PassRule.of_lock(lock, two.judge)
+    n_looks = looks_so_far(gate.workspace.experiments, gold)
+    marked = PassRule.for_scale(lock.gold, two.judge, lock.calibration)
     notes = []
     if any(gold.split_of(item.group) == "test" for item in items):
         # not counted: a gate decides nothing on test labels
@@ -409,8 +404,6 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
     if any(gold.split_of(item.group) != "test" for item in items):
         flattered = "some of the items chose the judge"
         notes.append(f"{flattered}: trust the difference, as the levels flatter it")
-    if lock.model is not None and lock.model_id is None:
-        notes.append("the lock names no model_id, so we cannot tell whether it has changed")
     table = AgreementTable(gold, items, two.passes, gate.seed, rule.level)
     column = Verdicts.from_calls(judge, now)
     before, then = replace(table, repeats=len(two.then[0])), gate.locked_column

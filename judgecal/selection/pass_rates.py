@@ -13,7 +13,7 @@ import numpy as np
 
 from judgecal.records import Estimate
 from judgecal.scale import Label, Scale, common_scale, onto
-from judgecal.selection.lock import Lock, LockedGold
+from judgecal.selection.lock import LockedGold
 from judgecal.stats import Calibration
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.sample import Floats
@@ -51,11 +51,6 @@ class PassRule:
     common: Scale
     mark: float | None  # verdicts from here on pass, on the common scale; None where the people have no mark
     calibration: Calibration | None = None
-
-    @classmethod
-    def of_lock(cls, lock: Lock, judge: Scale) -> PassRule:
-        """The rule of a lock as production applies it."""
-        return cls.for_scale(lock.gold, judge, lock.calibration)
 
     @classmethod
     def for_scale(cls, gold: LockedGold, judge: Scale, calibration: Calibration | None = None) -> PassRule:

@@ -71,20 +71,6 @@ class LockedAndCurrent:
 
 
 @dataclass(frozen=True, slots=True)
-class UnscoredRise:
-    """How far the share of items without a verdict went up."""
-
-    difference: Estimate  # now - then, paired by item
-    p_at_most: float  # the chance, if nothing had changed, of such a rise is this or less
-
-    @property
-    def too_high(self) -> bool:
-        """Whether a rise is shown, and shown to exceed the tolerance."""
-        low = self.difference.low
-        return self.p_at_most < CHANGED_LEVEL and low is not None and low > UNSCORED_TOLERANCE
-
-
-@dataclass(frozen=True, slots=True)
 class GateState:
     """What the items say of a locked judge."""
 
@@ -93,7 +79,6 @@ class GateState:
     comparison: PairComparison  # now against then, an unscored verdict as wrong; single-call values averaged
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     same_judge: DriftTest | None  # None where there are fewer than three calls of an item
-    unscored: UnscoredRise
 
 
 @dataclass(frozen=True)
@@ -148,28 +133,22 @@ class GateRule:
             np.array([sum(verdict is None for verdict in row) / len(row) for row in rows])
             for rows in (two.now, two.then)
         )
-        rise = missing_now - missing_then
-        unscored = UnscoredRise(
-            mean_estimate(rise, groups, low=-1.0, high=1.0, level=level),
-            unscored_rise_p(two.then, two.now, groups) if rise.any() else 1.0,
-        )
+        rise = mean_estimate(missing_now - missing_then, groups, low=-1.0, high=1.0, level=level)
         decision, why = self._of_loss(comparison.difference, bound, last=last or two.passes > 1)
         if thin is not None:  # without a bound nothing is decided
             why = f"{thin}. So this lock can never pass: label more of them and lock again"
-        if unscored.too_high:
-            more, least = (
-                100.0 * (end or 0.0) for end in (unscored.difference.value, unscored.difference.low)
-            )
+        exceeds = rise.low is not None and rise.low > UNSCORED_TOLERANCE
+        if exceeds and unscored_rise_p(two.then, two.now, groups) < CHANGED_LEVEL:
             decision = "fail"
             why = (
-                f"{more:.1f}% more of the verdicts are missing than when it was locked (at least "
-                f"{least:.1f}%), and we allow {100.0 * UNSCORED_TOLERANCE:g}%"
+                f"{rise.value:.1%} more of the verdicts are missing than when it was locked (at least "
+                f"{rise.low:.1%}), and we allow {UNSCORED_TOLERANCE:.0%}"
             )
         else:
             decision, why = _watched(decision, why, same_judge, last=last or bound is None)
         if decision == "pass" and not any(verdict is not None for row in two.now for verdict in row):
             decision, why = "inconclusive", "no call has a verdict, now or when it was locked"
-        return GateState(decision, why, comparison, bound, same_judge, unscored)
+        return GateState(decision, why, comparison, bound, same_judge)
 
     def _of_loss(self, difference: Estimate, bound: float | None, *, last: bool) -> tuple[GateDecision, str]:
         """The decision on the loss alone; `last`: over two passes, or where no second one can be had."""

@@ -45,7 +45,6 @@ from judgecal.selection.confirm import (
     check_choice,
     is_lost,
     lock_judge,
-    measured_again,
 )
 from judgecal.selection.decision import Caps, MeasuredJudge, OpenChoice, decide, measure
 from judgecal.selection.lock import LockedJudge, lock_problems, reply_fingerprint, write_lock
@@ -155,8 +154,7 @@ class SelectRun(SelectRequest):
         judge, journal = self._judge(decided.chosen), self._journal(decided.chosen)
         test, others = self.test_items, self._other_items(judge)
         runs = [(test, journal, self.options.repeats), (others, journal, 1)]
-        anew = measured_again(self.experiment.folder, self.options)
-        made = Journal(None) if anew else Journal.looked_at(self.experiment.folder / NOISE_FILE)
+        made = Journal.looked_at(self.experiment.folder / NOISE_FILE)
         runs.append(((*test, *others), made, NOISE_CALLS))
         return together([
             plan_calls([judge], items, stored, replace(self.options, repeats=repeats))

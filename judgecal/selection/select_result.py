@@ -85,7 +85,6 @@ class SelectResult(Result):
     rejected: tuple[Rejection, ...]
     # about how many more would show a cheaper judge good enough; None where nothing of that kind
     more_questions: int | None
-    best: str | None  # who has the best value; None where nobody is within the caps
     level: float  # of the bounds on the losses, for all judges at once, and how they were made
     bounds: str
     judges: tuple[OpenScore, ...]
@@ -106,8 +105,7 @@ class SelectResult(Result):
     calibration: Calibration | None
     confirmed_calibrated: Mapping[str, Estimate]
     usd: float
-    n_unscored: int  # of the calls of this selection, and where they are
-    journal: str
+    n_unscored: int  # of the calls of this selection
     notes: tuple[str, ...]
     run_line: str
     driven: tuple[str, ...] = ()  # where one stratum of the labels makes most of a bound
@@ -232,7 +230,6 @@ def select_result(
         within_margin=choice.within if choice else (),
         rejected=tuple(Rejection(judge.judge, why) for judge, why in judges if why is not None),
         more_questions=choice.more_questions if choice else None,
-        best=losses.best if losses else None,
         level=table.level,
         bounds=losses.method if losses else "",
         judges=tuple(judge for judge, _ in judges),
@@ -251,7 +248,6 @@ def select_result(
         confirmed_calibrated=dict(confirmed.calibrated) if confirmed else {},
         usd=usd,
         n_unscored=n_unscored,
-        journal=str(run.experiment.journal),
         notes=_notes(run, decided, chosen_by, noise_rows),
         driven=tuple(losses.driven) if losses else (),
         choice=decided.pick,
