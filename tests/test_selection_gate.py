@@ -363,7 +363,7 @@ def test_the_same_verdicts_pass_and_are_called_afresh_each_night(judgecal: Run, 
         found = gated(judgecal, served)
         assert (found["decision"], served.stub.calls) == ("pass", 220 * night)
         assert found["usd"] == pytest.approx(220 * USD_A_CALL)
-        assert found["model_id"] == {"locked": MODEL_ID, "now": [MODEL_ID]}
+        assert (found["locked_model"], found["models"]) == (MODEL_ID, [MODEL_ID])
     looks = (served.workspace.experiments / "test_looks.jsonl").read_text().splitlines()
     assert [json.loads(line)["kind"] for line in looks] == ["gate", "gate"] and found["test_looks"] == 0
 

@@ -46,7 +46,6 @@ _ACTS = {
 
 def gate_document(result: GateResult) -> Document:
     """Lay out a GateResult, whether a locked judge drifted, as a Document."""
-    model = result.model_id
     return stored_document(
         result,
         f"{result.experiment}: a locked judge, asked again",
@@ -76,14 +75,14 @@ def gate_document(result: GateResult) -> Document:
         notes=(
             f"This gate spent {money(result.usd)} USD, in {count(result.repeats)} of at most "
             f"{MOST_PASSES} passes.",
-            f"Model: locked {model.locked or 'unknown'}, now {', '.join(model.now) or 'unknown'}.",
+            f"Model: locked {result.locked_model or 'unknown'}, now {', '.join(result.models) or 'unknown'}.",
             *map(sentence, result.notes),
         ),
     )
 
 
 def _gate_headline(result: GateResult) -> Headline:
-    decision, model, why = result.decision, result.model_id, sentence(result.why)
+    decision, why = result.decision, sentence(result.why)
     nothing = unread_headline(result.unread)
     if nothing is not None:
         because, more = fitting(f"So the gate says {decision}.", *nothing.because, *nothing.more, why)
@@ -100,7 +99,8 @@ def _gate_headline(result: GateResult) -> Headline:
         else f"judgecal gate --lock {result.lock}",
         "changed": again,
     }
-    changed = f"The model changed: the provider now answers as {', '.join(model.now)}, not {model.locked}."
+    models = ", ".join(result.models)
+    changed = f"The model changed: the provider now answers as {models}, not {result.locked_model}."
     smallest = result.smallest_detectable
     amount = "" if smallest is None else amount_of(smallest, result.metric, result.gold.scale)
     unknown = sentences(  # what weighs most comes first
@@ -136,7 +136,7 @@ def _gate_facts(result: GateResult) -> Iterator[Fact]:
         bound = f"; the loss stays below {below} (one-sided)"
     yield Fact(
         change_of(result.difference, metric, scale),
-        f"difference in {metric}{through}, now - locked, at level {result.level:.4g}, margin "
+        f"difference in {metric}{through}, now - locked, at level {result.difference.level:.4g}, margin "
         f"{amount_of(result.margin, metric, scale)}{bound}.",
     )
     if odd is not None and odd.between is not None:

@@ -101,9 +101,7 @@ def check_choice(
     """Return Upheld: MeasuredJudge, Confirmed, AgreementTable that chose, metric, n_judges and Caps."""
     problems, test = [], confirmed.table
 
-    def figure(value: float | None, by: str) -> str:
-        if value is None:
-            return "unknown"
+    def figure(value: float, by: str) -> str:
         return f"{100.0 * value:.1f}%" if in_words(by) != by else f"{value:.3g}"
 
     leading = leading_metric(chosen_on.gold.scale)
@@ -149,10 +147,10 @@ def check_choice(
     refused = [f"{why}; {flag} locks it anyway" for why, allowed, flag in problems if not allowed]
     doubt = "; ".join(why for why, _, _ in problems) or None
     if doubt is None and not shown_above_floor(test, estimate, at):
-        doubt = f"its interval there holds the {figure(floor, at)} of the best constant"
-        if estimate.low is None or estimate.high is None or floor is None:
-            reason = estimate.reason or floors[at].reason
-            doubt = f"test cannot tell whether it beats the best constant: {reason}"
+        reason = estimate.reason or floors[at].reason
+        doubt = f"test cannot tell whether it beats the best constant: {reason}"
+        if estimate.low is not None and floor is not None:
+            doubt = f"its interval there holds the {figure(floor, at)} of the best constant"
     return Upheld("; ".join(refused) or None, doubt)
 
 

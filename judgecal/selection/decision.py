@@ -237,7 +237,6 @@ class Recommendation:
     kind: Literal["use", "tied", "too few", "none"]
     judge: str | None  # None where nobody is shown to beat the best constant, or nobody may be chosen here
     best: str  # who has the best value
-    within: tuple[str, ...]  # all that may be chosen and are shown to stay within the margin
     floor: FloorLoss  # what the best constant loses against the best judge
     # about how many would show that `cheaper` is good enough; None where that is settled
     more_questions: int | None = None
@@ -354,7 +353,6 @@ def _recommendation(
         kind=kind,
         judge=judge,
         best=best,
-        within=choice.within if choice else (),
         floor=floors[best],
         more_questions=choice.more_questions if choice else None,
         cheaper=choice.nearest if choice else None,
@@ -437,15 +435,13 @@ def decide_on_judges(
     metric, chosen_on = leading_metric(gold.scale), open_items(stored)
     tied = tuple(item for item in stored.tied if not chosen_on or gold.split_of(item.group) != "test")
     table = replace(whole, items=chosen_on or stored.items, tied=tied)
-    by_name = None
-    if table.items == stored.items:
-        by_name = {judge.judge: judge for judge in result.judges}
+    by_name = {judge.judge: judge for judge in result.judges} if table.items == stored.items else None
     measured = tuple(measure(stored, table, by_name))
     columns = [judge.column for judge in measured]
     decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
     pick, losses = decided.pick, None
     if pick is not None and not chosen_on:
-        pick = replace(pick, kind="none", judge=None, within=(), more_questions=None, cheaper=None)
+        pick = replace(pick, kind="none", judge=None, more_questions=None, cheaper=None)
     if decided.losses is not None:  # the floor beside the best of the judges
         best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
         floor = (floor_loss(table, best, metric=metric, n_judges=k, floor=column) for column in stored.floor)

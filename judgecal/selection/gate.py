@@ -47,16 +47,7 @@ MOST_PASSES = 3
 """Passes over the items; a further one only where those before it cannot tell."""
 
 _MOST_LOST = 0.05  # share of a pass's calls
-_SPARE = 1.1  # replies vary in length: a pass is begun where so many times the dearest one before is left
 _Made = TypeVar("_Made")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelIds:
-    """The dated ids of the model."""
-
-    locked: str | None  # None where the lock names none
-    now: tuple[str, ...]  # those that answered, the most frequent first
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,6 @@ class GateResult(Result):
     why: str
     metric: str
     margin: float
-    level: float
     # share of pairs of a locked call and one of now on other sides of the lock's cut, or in other classes:
     # the mean over the items; without a value where the scale has no mark
     flip_rate: Estimate
@@ -95,8 +85,9 @@ class GateResult(Result):
     complete_case: Estimate
     loss_below: float | None  # the loss stays below, one-sided at the level; None: nothing can be decided
     smallest_detectable: float | None  # None where there is no interval
-    model_changed: bool  # whether another model answered than the locked one, and which
-    model_id: ModelIds
+    model_changed: bool  # whether another model answered than the locked one
+    locked_model: str | None  # its dated id; None where the lock names none
+    models: tuple[str, ...]  # the dated ids that answered now, the most frequent first
     repeats: int  # passes that count
     usd: float | None  # of all calls; None where some model has no price
     unscored: UnscoredShares
@@ -207,15 +198,6 @@ class Gate:
         verdicts = ProbeVerdicts.of(footing, column)
         now = probes_now(self.lock.probes, self.probes, verdicts, level=self.rule.level)
         return now, sum(_lost(row) or _unpaid(row) for row in rows)
-
-    @property
-    def locked_column(self) -> Verdicts:
-        rows = [
-            Judgement(item.item_id, item.sha, self.judge.name, self.lock.fingerprint, repeat, verdict)
-            for item in self.items
-            for repeat, verdict in enumerate(self.lock.calls_of(item.item_id))
-        ]
-        return Verdicts(self.judge.name, item_scale(self.judge), rows)
 
     def both_times(self, passes: Passes) -> LockedAndCurrent:
         """Return LockedAndCurrent: the verdicts of the Passes given beside the gate's own locked ones."""
@@ -332,7 +314,8 @@ class Passes:
         """
         limit = self.budget.limit_usd
         costs = [sum(row.cost_usd or 0.0 for row in self.rows if row.repeat == at) for at in range(self.n)]
-        if costs and limit is not None and self.budget.spent_usd + _SPARE * max(costs) > limit:
+        # replies vary in length: a tenth more than the dearest pass must be left
+        if costs and limit is not None and self.budget.spent_usd + 1.1 * max(costs) > limit:
             self.stopped = f"another pass would not fit the budget of {limit:g} USD"
         else:
             self.rows = self._made()
@@ -406,11 +389,17 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         notes.append(f"{flattered}: trust the difference, as the levels flatter it")
     table = AgreementTable(gold, items, two.passes, gate.seed, rule.level)
     column = Verdicts.from_calls(judge, now)
-    before, then = replace(table, repeats=len(two.then[0])), gate.locked_column
+    before = replace(table, repeats=len(two.then[0]))
+    then_rows = [
+        Judgement(item.item_id, item.sha, judge.name, lock.fingerprint, repeat, verdict)
+        for item, verdicts in zip(items, two.then, strict=True)
+        for repeat, verdict in enumerate(verdicts)
+    ]
+    then = Verdicts(judge.name, two.judge, then_rows)
     locked_share, share_now = (
         sum(list(row).count(None) for row in rows) / sum(map(len, rows)) for rows in (two.then, two.now)
     )
-    models = ModelIds(lock.model_id, tuple(model_ids(now)))
+    models = tuple(model_ids(now))
     unread = unread_judge(judge.name, now, sealed=gold.test_ids)
     again = shlex.join(["judgecal", "gate", "--lock", str(gate.path)])  # it reads no stored reply
     extra = {"lock": lock.sha256[:12], "metric": rule.metric, "margin": f"{rule.margin:g}"}
@@ -423,7 +412,6 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         why=state.why,
         metric=rule.metric,
         margin=rule.margin,
-        level=rule.level,
         flip_rate=flip_rate([marked, marked], calls, two.groups, level=rule.level),
         odd_one_out=state.same_judge,
         noise=lock.noise.flip_rate,
@@ -435,8 +423,9 @@ def _result(gate: Gate, passes: Passes, state: GateState) -> GateResult:
         complete_case=state.comparison.complete_case.difference,
         loss_below=state.loss_below,
         smallest_detectable=state.comparison.smallest_detectable,
-        model_changed=models.locked is not None and any(name != models.locked for name in models.now),
-        model_id=models,
+        model_changed=lock.model_id is not None and any(name != lock.model_id for name in models),
+        locked_model=lock.model_id,
+        models=models,
         repeats=passes.n,
         usd=passes.usd,
         unscored=UnscoredShares(locked_share, share_now),

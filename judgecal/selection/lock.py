@@ -373,7 +373,6 @@ def check_name(name: str, where: str) -> None:
 @contextlib.contextmanager
 def _alone(signature: LockedSignature, workspace: Workspace) -> Iterator[Workspace]:
     """A temporary workspace of one signature, with the models of the real one; gone when the block ends."""
-    check_name(signature.name, "signature")
     with tempfile.TemporaryDirectory(prefix="judgecal-lock-") as folder:
         home = Workspace(Path(folder), Path(folder) / "experiments")
         path = source_file(signature.name, home)
