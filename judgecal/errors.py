@@ -94,11 +94,8 @@ _LISTED_BY = {
 def not_installed(what: str, package: str, extra: str, *, instead: str = "") -> InputError:
     """From texts `what` (who needs it), package and extra, return an InputError with the line to install.
 
-    Args:
-        what: who needs it, up to the package's name.
-        package: its name at the registry.
-        extra: judgecal's own extra that brings it; judgecal is installed from a checkout alone.
-        instead: what to do without it.
+    `extra`: judgecal's own that brings the package; judgecal is installed from a checkout alone. `instead`:
+    what to do without it.
     """
     lines = f"pip install {shlex.quote(package)}, or in a checkout of judgecal pip install '.[{extra}]'"
     return InputError(
@@ -115,37 +112,11 @@ def listed(names: Sequence[str], most: int = 5, *, sealed: Collection[str] = ())
     return "; ".join(filter(None, (", ".join(shown[:most]) + more, counted)))
 
 
-def refuse(problems: Sequence[str], most: int = 20) -> None:
-    """Refuse bad input (InputError) if a list of problems (texts) is not empty: a message a cause."""
-    if problems:
-        messages = by_cause(problems)
+def refuse(problems: Iterable[str], most: int = 20) -> None:
+    """Refuse bad input (InputError) if there are problems (texts): the first of them, each once."""
+    if messages := list(dict.fromkeys(problems)):
         more = [f"... and {len(messages) - most:,} more problems"] if len(messages) > most else []
         raise InputError([*messages[:most], *more])
-
-
-_OF_A_ROW = re.compile(r"(.*?):(row )?(\d+): (.*)", re.DOTALL)
-_QUOTED = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")"""
-_VALUE = re.compile(rf"""(column {_QUOTED})|(?<!\w){_QUOTED}|(?<![\w'"])-?\d+(?:[.,]\d+)*""")
-
-
-def by_cause(problems: Iterable[str]) -> list[str]:
-    """Return problems (texts) with those of one cause in one message, in the order of their first ones.
-
-    Messages that begin with `file:line: ` (or `file:row N: `) are of one cause where they say the same but
-    for what they quote and count; a column's name is no such value. The first is told whole, with the lines
-    of the next few, and how many more there are.
-    """
-    causes: dict[object, tuple[str, dict[str, None]]] = {}
-    for problem in problems:
-        row = _OF_A_ROW.fullmatch(problem)
-        key = (row[1], row[2], _VALUE.sub(lambda value: value[1] or "", row[4])) if row else problem
-        _, lines = causes.setdefault(key, (problem, {}))
-        if row:
-            lines[f"{row[2] or 'line '}{row[3]}"] = None
-    return [
-        f"{first} (likewise {listed(list(lines)[1:], 3)})" if len(lines) > 1 else first
-        for first, lines in causes.values()
-    ]
 
 
 def visible(text: str) -> str:

@@ -161,7 +161,7 @@ def test_a_scale_that_the_labels_contradict(bring: Callable[..., Ran]) -> None:
     assert ran.code == 2
     assert "export.json:2: label '2' of 8: '2' is none of yes/no" in ran.err
     assert "--scale ordinal:1:5 fits them all" in ran.err
-    assert len(ran.err.splitlines()) == 2, "the values in one line, and what to do"
+    assert len(ran.err.splitlines()) == 5, "each value, and what to do"
     ran = bring(said, "--scale", "percentage")
     assert ran.code == 2 and "the scale ordinal:1:5 fits them" in ran.err
     assert brought(bring, said, "--scale", "percentage", "--force")["n_ratings"] == 40

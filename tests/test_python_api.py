@@ -246,8 +246,8 @@ def test_a_frame_that_makes_no_set_is_refused_with_every_problem() -> None:
     assert [problem.split(": ", 1)[0] for problem in refused.value.problems] == [
         "the frame:row 1",
         "the frame:row 2",
+        "the frame:row 3",
     ]
-    assert "likewise row 3" in str(refused.value)
     frame_of_words = polars.DataFrame({"question": ["A", "B"], "answer": ["a", "b"], "x": ["yes", "gut"]})
     with pytest.raises(InputError, match="give --map FROM=TO"):
         GoldSet.from_frame(frame_of_words, labels="x", scale="binary")

@@ -17,7 +17,7 @@ from judgecal.exchange.exports import Export, Score, read_export
 from judgecal.exchange.texts import Value
 from judgecal.goldset.card import UNKNOWN_LICENCE, Card, RaterCard
 from judgecal.goldset.gold_set import CARD
-from judgecal.goldset.imports import LISTED, Imported, keep_card, labels_scale, readme_of, unlabelled
+from judgecal.goldset.imports import Imported, keep_card, labels_scale, readme_of, unlabelled
 from judgecal.goldset.labels import (
     NARROW,
     LabelMap,
@@ -182,7 +182,7 @@ def _read_labels(export: Export, options: LabelOptions) -> _Labels:
     export.ratings[:] = rated
     problems = [f"{at[0]}: label {cell!r} of {len(at):,}: {error}" for cell, (error, at) in off.items()]
     fits = f"--scale {guessed} fits them all, or " if guessed and guessed != str(scale) else ""
-    refuse(problems + [f"{export.where}: {fits}give --map FROM=TO for them"] * bool(problems), most=LISTED)
+    refuse(problems + [f"{export.where}: {fits}give --map FROM=TO for them"] * bool(problems))
 
     narrow = narrow_labels([rating.label for rating in ratings if isinstance(rating.label, float)], scale)
     if narrow and not (options.force or scale.from_fraction):
@@ -205,10 +205,10 @@ def _chosen(export: Export, wanted: Sequence[str]) -> str | None:
     rated = [f"{name} ({n:,})" for name, n in names.most_common()]
     if wanted and wanted[0] not in names:
         near = unknown_name("name of people's scores", wanted[0], tuple(names))
-        raise InputError(f"{export.where}: --label: {near}; people rated {listed(rated, LISTED)}")
+        raise InputError(f"{export.where}: --label: {near}; people rated {listed(rated, 50)}")
     if not wanted and len(names) > 1:
         several = "people rated several things: choose one with --label NAME"
-        raise InputError(f"{export.where}: {several}: {listed(rated, LISTED)}")
+        raise InputError(f"{export.where}: {several}: {listed(rated, 50)}")
     return wanted[0] if wanted else next(iter(names))
 
 

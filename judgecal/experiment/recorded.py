@@ -26,7 +26,6 @@ from judgecal.tables.guess import guess_columns
 
 _TEXTS = ("reasoning", "error", "error.message")
 _AMOUNTS = ("cost_usd", "latency_s")
-_LISTED = 50  # problems of a file
 _OPEN = Splits(train=0.0, dev=1.0, test=0.0)
 _FORCE = ", or --force if the scale is right"
 _NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
@@ -160,7 +159,7 @@ def _check_rows(table: Table, rows: pl.DataFrame) -> None:
         wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
         for line, text in rows.filter(wrong).select("line", name).iter_rows():
             problems.append(f"{table.place(line)}: {name} must be a number from 0, or empty, found {text!r}")
-    refuse(problems, most=_LISTED)
+    refuse(problems)
 
 
 def _scales(

@@ -36,8 +36,6 @@ from judgecal.tables.parquet import frame_table
 from judgecal.workspace import Workspace, find_workspace
 
 _NAMED = 20  # columns that are not taken over are named, the rest is counted
-LISTED = 50
-"""How many problems of one file are printed; the rest is counted."""
 _T = TypeVar("_T")
 
 
@@ -153,7 +151,7 @@ def import_gold(
     no question moves to another split because a set grew. `force` takes labels that use a small part of the
     scale, `labels_by` is people or project; `quiet` names no column that is left on stderr; `command` is what
     the card says of how it was made, by default the command line. Without a workspace nothing is written.
-    InputError lists the first `LISTED` problems; then nothing has been written.
+    InputError lists the first problems; then nothing has been written.
     """
     maps, scale_notes, problems = LabelMap(mapping or {}), list[str](), list[str]()
     if workspace is not None:
@@ -167,7 +165,7 @@ def import_gold(
     if read is None or labels is None:
         raise InputError([*problems, *(read.problems if read else ())])
     read.rate(labels, maps, force=force)
-    refuse(problems + read.problems, most=LISTED)
+    refuse(problems + read.problems)
     table = read.table
     typed_options = [part for cell, to in maps.items() for part in ("--map", f"{cell}={to}")]
     typed_options += ["--scale", str(scale), *([] if pass_at is None else ["--pass-at", f"{pass_at:g}"])]

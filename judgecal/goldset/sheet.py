@@ -19,7 +19,7 @@ from typing import Literal
 
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.goldset.gold_set import GoldSet
-from judgecal.goldset.imports import LISTED, Imported, attempt
+from judgecal.goldset.imports import Imported, attempt
 from judgecal.goldset.labels import (
     LabelMap,
     by_side,
@@ -191,7 +191,7 @@ def import_sheets(
     if gold.scale.graded and not problems:
         why = unexplained([float(label) for label in labels], gold.scale, gold.card.explained)
         problems += [f"{', '.join(map(str, files))}: {why}"] if why else []
-    refuse(problems, most=LISTED)
+    refuse(problems)
     done = add_ratings(gold, list(ratings.values()), workspace=workspace, replace=replace)
     unknown = sorted({rating.rater for rating in ratings.values()} - done.card.raters.keys())
     return Imported.of(

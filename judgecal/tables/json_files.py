@@ -64,7 +64,7 @@ def _read_lines(path: Path) -> Table:
     """A JSON object a line; blank lines are passed over."""
     where, problems = shown(path), list[str]()
     records = list(json_lines(read_text(path), where, problems))
-    refuse(problems, most=50)
+    refuse(problems)
     return Table.of_records(where, records, path=path)
 
 
@@ -98,8 +98,7 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
             f"{where}:row {number}: a JSON {_kind(row)}, where each row must be a JSON object"
             for number, row in enumerate(array, start=1)
             if not isinstance(row, dict)
-        ],
-        most=50,
+        ]
     )
     return path, array
 

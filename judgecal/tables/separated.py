@@ -180,7 +180,7 @@ def read_separated(path: Path, encoding: str | None = None, *, pads: bool = Fals
     twins = [pair for pair in zip(unique, names, strict=True) if pair[0] != pair[1]]
     if any(not frame[twin].equals(frame[name]) for twin, name in twins):
         problems[:0] = named_twice(names, at)
-    refuse(problems, most=50)
+    refuse(problems)
     frame = frame.drop([twin for twin, _ in twins])  # pandas writes an index that is a column too twice
     marked = [column for column in frame if column.str.starts_with(_MARK).any()]
     frame = frame.with_columns(column.map_elements(_unmarked, pl.String) for column in marked)

@@ -201,7 +201,7 @@ def read_export(files: Sequence[Path], tool: str) -> Export:
         tools[tool].read(files, export)
     except RecursionError:
         raise InputError(f"{export.where}: an object in it is nested too deeply to be read") from None
-    refuse(export.problems, most=50)
+    refuse(export.problems)
     export.settle()
     if not export.items:
         why = "; ".join(f"{reason}: {n:,}" for reason, n in export.skipped.most_common(3))
