@@ -91,6 +91,7 @@ TABLE: list[tuple[str, Answer, str, str]] = [
     ("openai", Answer(200, b'{"choices": [{"mess'), "server", "is not JSON"),
     ("openai", Answer(200), "server", "it is empty"),
     ("openai", Answer(200, b"\xff\xfe{"), "server", "is not JSON"),
+    ("openai", Answer(200, b'{"choices": %s}' % (b"1" * 5000)), "server", "is not JSON"),
     ("openai", Answer(200, b"[" * 200_000), "parse!", "nested too deep"),
     ("openai", Answer(200, b"<p>log <b>in</b></p>"), "server", "log in"),
     ("openai", Answer(200, b"[1, 2]"), "server", "not a JSON object"),

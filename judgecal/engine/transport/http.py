@@ -143,7 +143,7 @@ class HttpTransport:
             raise too_large()
         try:
             data = _decoded(answer)
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except ValueError as error:  # no JSON, no text, or a number of more digits than Python reads
             raise self._no_reply("is not JSON", answer) from error
         if not isinstance(data, dict):
             raise self._no_reply("is not a JSON object", answer)
