@@ -359,4 +359,4 @@ def test_judges_lists_what_can_judge_here(judgecal: Run, workspace_dir: Path) ->
     suites = {one["name"]: one for one in found["suites"]}
     assert suites["mine"]["judges"] == ["one"] and suites["broken"]["problem"]
     local = {one["judge"]: one for one in found["local"]}
-    assert "there is no file badwords.txt" in local["safe@local"]["problem"]
+    assert local["safe@local"]["needs"] == "answer, expect.safe, a word list in the workspace"

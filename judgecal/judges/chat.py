@@ -33,7 +33,7 @@ _TEMPLATE_TOKEN = re.compile(
 )
 
 
-_JSON = dspy.JSONAdapter()
+_CHAT, _JSON = dspy.ChatAdapter(), dspy.JSONAdapter()
 
 
 class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
@@ -57,20 +57,14 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
 
     def format_field_structure(self, signature: type[dspy.Signature]) -> str:
         """Return the text, for a dspy.Signature, of the system message on the form of a reply."""
-        json = self.asks_for_json(signature)
-        text: str = (
-            _JSON.format_field_structure(signature) if json else super().format_field_structure(signature)
-        )
-        return text
+        return str(self._form(signature).format_field_structure(signature))
 
     def user_message_output_requirements(self, signature: type[dspy.Signature]) -> str:
         """Return the text, for a dspy.Signature, that ends the user message: the form of a reply."""
-        json = self.asks_for_json(signature)
-        requirements = (
-            _JSON.user_message_output_requirements if json else super().user_message_output_requirements
-        )
-        text: str = requirements(signature)
-        return text
+        return str(self._form(signature).user_message_output_requirements(signature))
+
+    def _form(self, signature: type[dspy.Signature]) -> dspy.ChatAdapter:
+        return _JSON if self.asks_for_json(signature) else _CHAT
 
     def format_user_message_content(
         self,
@@ -97,12 +91,9 @@ class JudgeAdapter(dspy.ChatAdapter):  # type: ignore[misc]
         missing_field_message: str | None = None,
     ) -> str:
         """Return DSPy's demo reply as text, for a dspy.Signature and a dict of outputs, neutralised."""
-        json = self.asks_for_json(signature)
-        written = _JSON.format_assistant_message_content if json else super().format_assistant_message_content
-        content: str = written(
-            signature, self.harmless(signature, outputs), missing_field_message=missing_field_message
-        )
-        return content
+        harmless = self.harmless(signature, outputs)
+        written = self._form(signature).format_assistant_message_content
+        return str(written(signature, harmless, missing_field_message=missing_field_message))
 
 
 class TextAdapter(dspy.Adapter):  # type: ignore[misc]

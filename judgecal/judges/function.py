@@ -232,14 +232,14 @@ class LocalJudge(FunctionJudge):
             module,
             *(sys.modules[at] for at in sorted(shared) if at.startswith(f"{local.__name__}._")),
         ]
-        parts: list[Any] = [call.__name__, *map(inspect.getsource, modules)]
+        parts = [call.__name__, *map(inspect.getsource, modules)]
         parts += local_rules()[call.__name__].check(texts)
         parts += [
             hashlib.sha256(value.read_bytes()).hexdigest()
             for value in values.values()
             if isinstance(value, Path)
         ]
-        fingerprint = digest([*parts, texts] if texts else parts)[:16]
+        fingerprint = _fingerprint(parts, texts)
         name = dataclasses.replace(name, settings=tuple(sorted(texts.items())))
         call = partial(call, **values) if values else call
         super().__init__(str(name), call, loaded.parameters, loaded.parameters, fingerprint)
@@ -292,7 +292,7 @@ class PythonJudge(FunctionJudge):
             self.trained_on = frozenset(map(str, (prompts.get("judgecal") or {}).get("trained_on", ())))
         text = read_source(path)
         parts = [function, text] if prompts is None else [function, text, digest(prompts)]
-        now = digest(parts)[:16] + name.mark
+        now = _fingerprint(parts, {}) + name.mark
         if locked not in (None, now):
             raise InputError(
                 f"{name}: its code has changed since it was locked (fingerprint {now}, locked was "
@@ -321,7 +321,7 @@ class GivenFunction(FunctionJudge):
         path, text = file or ("", "")
         own_scale = _told_scale(call, getattr(call, "__globals__", {}) if file else {}, where)
         locked_as = file is not None and own_scale is not None and scale in (None, own_scale)
-        fingerprint = digest([name, text])[:16] if locked_as else secrets.token_hex(8)
+        fingerprint = _fingerprint([name, text], {}) if locked_as else secrets.token_hex(8)
         judge = f"{path}:{name}@python" if locked_as else f"{name}@python"
         super().__init__(judge, call, *_parameters(call, where), fingerprint)
         if chosen_scale := scale or own_scale:
@@ -370,6 +370,10 @@ def load_local(name: str) -> LoadedFunction:
     about = " ".join(inspect.cleandoc(rule.call.__doc__ or "").partition("\n\n")[0].split())
     needs = rule.needs or ", ".join(inputs)
     return LoadedFunction(rule.call, settings, scale, parameters, inputs, about, rule.source, needs)
+
+
+def _fingerprint(parts: Sequence[str], settings: Mapping[str, str]) -> str:
+    return digest([*parts, settings] if settings else [*parts])[:16]
 
 
 def _label(scale: Scale, value: Any) -> Label:

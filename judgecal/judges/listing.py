@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from judgecal.errors import InputError, unknown_name
-from judgecal.judges.function import LocalJudge, load_local
+from judgecal.judges.function import load_local
 from judgecal.judges.local import local_rules
 from judgecal.judges.prompt import PromptJudge, turns_text
 from judgecal.judges.protocol import JudgeName
@@ -69,7 +69,6 @@ class LocalHere:
     needs: str  # what it asks for of an item
     settings: tuple[str, ...]  # `name=default (other|values)`
     source: str  # where the rule comes from
-    problem: str | None = None  # why it cannot judge here as it is set by default
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,6 @@ class Listing(Result):
     prompts: tuple[ListedSignature, ...]  # as text
     suites: tuple[SuiteHere, ...]
     local: tuple[LocalHere, ...]
-    no_verdict: tuple[str, ...] = field(metadata={"json": False})
-    """Signatures that give no verdict, such as an answerer's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +111,9 @@ class ShownJudge(Result):
 
 def judges_here(workspace: Workspace) -> Listing:
     """Return the Listing of a Workspace's judges; unreadable ones with the reason, no signature is run."""
-    suites, local, listed = [], [], [_listed(name, workspace) for name in list_signatures(workspace)]
-    silent = [signature.name for signature in listed if signature.verdict is None and not signature.problem]
-    able = [signature for signature in listed if signature.name not in silent]
+    suites, listed = [], [_listed(name, workspace) for name in list_signatures(workspace)]
     signatures, prompts = (
-        tuple(signature for signature in able if signature.name.endswith(".md") == as_text)
+        tuple(row for row in listed if (row.verdict or row.problem) and row.name.endswith(".md") == as_text)
         for as_text in (False, True)
     )
     for name in list_suites(workspace):
@@ -127,17 +122,16 @@ def judges_here(workspace: Workspace) -> Listing:
             suites.append(SuiteHere(name, tuple(judge.name for judge in judges)))
         except InputError as error:
             suites.append(SuiteHere(name, problem=error.problems[0]))
+    local = []
     for name in local_rules():
-        judge, rule, problem = JudgeName(name, "local"), load_local(name), None
-        try:
-            LocalJudge(judge, workspace=workspace)
-        except InputError as error:
-            problem = error.problems[0]
-        settings, scale = tuple(map(str, rule.settings)), str(rule.scale)
+        rule = load_local(name)
+        settings = tuple(map(str, rule.settings))
         local.append(
-            LocalHere(str(judge), rule.about, scale, rule.unit, rule.needs, settings, rule.source, problem)
+            LocalHere(
+                f"{name}@local", rule.about, str(rule.scale), rule.unit, rule.needs, settings, rule.source
+            )
         )
-    return Listing(str(workspace.root), signatures, prompts, tuple(suites), tuple(local), tuple(silent))
+    return Listing(str(workspace.root), signatures, prompts, tuple(suites), tuple(local))
 
 
 def _listed(name: str, workspace: Workspace) -> ListedSignature:
@@ -231,11 +225,6 @@ def _shape(loaded: LoadedSignature) -> Found:
     elif outputs.index(loaded.reasoning) > outputs.index(loaded.verdict):
         what = "stands after the verdict: a model reasons in order, so put it before"
         yield loaded.reasoning, f"{loaded.reasoning} {what}"
-    scale = loaded.judge_scale()
-    if scale.kind == "nominal" and len(scale.categories) == 2:
-        words = " and ".join(scale.categories)
-        what = "are read as words without an order: write yes and no, or pass and fail"
-        yield loaded.verdict, f"{words} {what}"
 
 
 def _inputs(loaded: LoadedSignature) -> Found:

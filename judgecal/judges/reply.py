@@ -5,9 +5,7 @@ since DSPy's parser takes `true` for 1 of 100 and gives up on `85%`. Nothing is 
 `85.0` and `85 out of 100` are read; `150`, an empty reply and prose become a failure by name.
 
 A judge may quote the answer under test, and the answer may hold a verdict of its own. So no place in a reply
-is
-trusted: where it holds two verdicts that differ, wherever they stand, it has none. Thoughts that it begins
-with are left out; a verdict within later ones counts against another, and never by itself.
+is trusted: where it holds two verdicts that differ, wherever they stand, it has none. Thoughts are left out.
 """
 
 from __future__ import annotations
@@ -46,29 +44,16 @@ def read_reply(signature: LoadedSignature, text: str) -> ParsedReply:
     """Parse a reply's text by a LoadedSignature into a ParsedReply, or a failure `parse`, `out_of_range`."""
     if not text.strip():
         return ParsedReply(None, failure=Failure("parse", "the reply is empty"))
-    said = after_thoughts(text) if "<" in text else text
     names = [name for name in (signature.verdict, signature.reasoning) if name]
-    fields = reply_fields(said, names)
-    # What stands within thoughts alone was not said.
-    aloud = _without_thoughts(said) if "<" in said else said
-    spoken = fields if aloud == said else reply_fields(aloud, names)
+    fields = reply_fields(_without_thoughts(after_thoughts(text)) if "<" in text else text, names)
     verdicts = [value for name, value in fields if name == signature.verdict]
-    heard = verdicts if spoken is fields else [value for name, value in spoken if name == signature.verdict]
-    # A marker right behind the end of thoughts is one only where they are left out, and then the text before
-    # it ends.
-    whole = fields if verdicts else spoken
-    reasoning = str(next((value for name, value in whole if name == signature.reasoning), "")).strip()
-    if not heard and signature.prompt is not None:  # its text may ask for another form than DSPy's
+    reasoning = str(next((value for name, value in fields if name == signature.reasoning), "")).strip()
+    if not verdicts and signature.prompt is not None:  # its text may ask for another form than DSPy's
         return read_text_reply(signature, text)
-    if not heard:
+    if not verdicts:
         message = f"no {signature.verdict} in the reply: {text.strip()[:_SHOWN]!r}"
         return ParsedReply(None, reasoning, Failure("parse", message))
-    thought = (
-        [verdict for verdict in verdicts if read_verdict(signature, verdict)[1] is None]
-        if aloud != said
-        else []
-    )
-    verdict, failure = _one_verdict(signature, [*heard, *thought])
+    verdict, failure = _one_verdict(signature, verdicts)
     return ParsedReply(verdict, reasoning, failure)
 
 

@@ -5,10 +5,9 @@ A suite is the file `suites/NAME.toml` of the workspace:
     schema = 1
 
     [judges.groundedness]
-    judge = "mosaic/groundedness"                 # a judge's string; or lock =
-    "experiments/.../judge.lock.json" column = "response/llm_judged/groundedness"   # what its columns begin
-    with; this is the default aggregate = "rating"                          # what of its verdicts goes there;
-    by default what its unit asks for
+    judge = "mosaic/groundedness"     # a judge's string; or lock = "experiments/.../judge.lock.json"
+    column = "response/llm_judged/groundedness"  # what its columns begin with; this is the default
+    aggregate = "rating"              # what of its verdicts goes there; by default what its unit asks for
 
 A prompt judge without a model behind an `@` runs on the model that is chosen when the suite is run. Judges of
 one column stand in for each other: of those that have one column, the first that a row has the inputs for

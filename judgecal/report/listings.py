@@ -68,7 +68,6 @@ def judges_here_document(here: Listing) -> Document:
     signatures = [signature for signature in here.signatures if not signature.problem]
     prompts = [prompt for prompt in here.prompts if not prompt.problem]
     suites = [suite for suite in here.suites if not suite.problem]
-    n_local = sum(not judge.problem for judge in here.local)
     broken = [
         *(
             f"signature {signature.name}: {signature.problem}"
@@ -76,13 +75,12 @@ def judges_here_document(here: Listing) -> Document:
             if signature.problem
         ),
         *(f"suite {suite.name}: {suite.problem}" for suite in here.suites if suite.problem),
-        *(judge.problem for judge in here.local if judge.problem),
     ]
     headline = Headline(
         "judges",
         f"{count_of(len(signatures), 'signature')}, {count_of(len(prompts), 'prompt')}, "
         f"{count_of(len(suites), 'suite')} and "
-        f"{count_of(n_local, 'local judge')} can judge.",
+        f"{count_of(len(here.local), 'local judge')} can judge.",
         sentences(bool(broken) and f"{len(broken):,} more cannot judge yet: --full says why."),
         next="judgecal score --judge exact_match@local",
     )
@@ -101,8 +99,6 @@ def judges_here_document(here: Listing) -> Document:
         ("suite", "judges"), [(suite.name, ", ".join(suite.judges)) for suite in suites], left=2, short=True
     )
     names, texts = (", ".join(row.name for row in rows) or "none" for rows in (signatures, prompts))
-    silent = ", ".join(here.no_verdict)
-    notes = sentences(broken, silent and f"Signatures without a verdict, which cannot judge: {silent}.")
     return Document(
         title="Judges",
         about="",
@@ -117,7 +113,7 @@ def judges_here_document(here: Listing) -> Document:
             ),
             section("suites", "Suites", "Judges that run together.", bool(suites) and members),
             section("local", "Local judges", "Rules and metrics that call no model.", local),
-            *notes_section(notes),
+            *notes_section(sentences(broken)),
         ],
         run_lines=("run: judgecal judges",),
     )

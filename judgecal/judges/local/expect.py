@@ -29,7 +29,6 @@ _WORD = re.compile(r"[^\W_]+")
 _ASCII = "".join(char if char.isalnum() else " " for char in map(chr, range(128)))
 _NO_ENTRY = "each entry of the rule must be a phrase or a list of alternative phrases"
 _MESSAGE = "Nie udało mi się odnaleźć odpowiedzi na pytanie"
-_MOST_WORDS = 1 << 17  # whose dictionary forms are held
 _NAMED = 3  # phrases that a reason names
 
 
@@ -42,7 +41,7 @@ def check_language(settings: Mapping[str, str]) -> tuple[str, ...]:
     except metadata.PackageNotFoundError:
         instead = "leave lemmas out of the name"
         raise not_installed(f"lemmas={language} needs", "simplemma", "lemmas", instead=instead) from None
-    _lemmas(language)
+    _lemmatizer(language)
     return (f"simplemma {version}",)
 
 
@@ -52,7 +51,7 @@ def words_of(text: str, lemmas: str = "") -> list[str]:
         words = text.lower().translate(_ASCII).split()
     else:
         words = _WORD.findall(unicodedata.normalize("NFC", text).lower())
-    return list(map(_lemmas(lemmas).__getitem__, words)) if lemmas else words
+    return [_lemma(lemmas, word) for word in words] if lemmas else words
 
 
 def phrases_in(answer: str, rule: object, match: Match, lemmas: str) -> tuple[list[str], list[str]] | str:
@@ -95,30 +94,23 @@ def _normalised(phrase: str, lemmas: str, mark: str) -> str:
     return f"{mark}{' '.join(words)}{mark}" if words else ""
 
 
-class _Lemmas(dict[str, str]):
-    """Dictionary forms, looked up once a word."""
-
-    def __init__(self, look_up: Callable[[str], str]) -> None:
-        self._look_up = look_up
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _MOST_WORDS:
-            self.clear()
-        # Once more: "orzeczenia" gives the noun "orzeczenie", and that the verb "orzec".
-        self[word] = lemma = self._look_up(self._look_up(word).lower()).lower()
-        return lemma
+@functools.lru_cache(maxsize=1 << 17)
+def _lemma(language: str, word: str) -> str:
+    """The dictionary form of a word."""
+    look_up = _lemmatizer(language)
+    # Once more: "orzeczenia" gives the noun "orzeczenie", and that the verb "orzec".
+    return look_up(look_up(word).lower()).lower()
 
 
 @functools.cache
-def _lemmas(language: str) -> _Lemmas:
+def _lemmatizer(language: str) -> Callable[[str], str]:
     import simplemma
     from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
 
     if language not in SUPPORTED_LANGUAGES:
         raise unknown_name("language of lemmas", language, sorted(SUPPORTED_LANGUAGES))
-    # Its smaller dictionaries take 70 MB in place of 420, and are slower by what `_Lemmas` looks up once
-    # alone.
-    return _Lemmas(functools.partial(simplemma.lemmatize, lang=language, low_memory=True))
+    # Its smaller dictionaries take 70 MB in place of 420, and are slower, so `_lemma` looks up once alone.
+    return functools.partial(simplemma.lemmatize, lang=language, low_memory=True)
 
 
 @local_judge("percentage", source="RAG-IFEval, include", needs="answer, expect.include", check=check_language)
@@ -171,41 +163,29 @@ def cite_f1(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[float |
     0: `[0]`, `[0, 2]`, `[1,]`. A position without a context counts as a wrong citation, and an answer that
     cites nothing has 0. A document that is not among the item's contexts leaves it unscored.
     """
-    counts = citations(answer, expect, item)
-    if isinstance(counts, str):
-        return None, counts
-    hits, n_right, n_cited = counts
-    reason = f"{hits} of {n_right} cited, {n_cited - hits} others" if n_cited else "it cites nothing"
-    return 200.0 * hits / (n_right + n_cited), reason
-
-
-def citations(answer: str, expect: Mapping[str, Any], item: Item) -> tuple[int, int, int] | str:
-    """Counts of right, expected and given citations of an answer by the item's rule; or why not."""
     if "cite" not in expect:
-        return "the item has no rule cite"
+        return None, "the item has no rule cite"
     wanted = expect["cite"]
     if (
         not isinstance(wanted, list | tuple)
         or not wanted
-        or not all(isinstance(citation, str) for citation in wanted)
+        or not all(isinstance(name, str) for name in wanted)
     ):
-        return "cite: the rule must be a list of document ids"
+        return None, "cite: the rule must be a list of document ids"
     places: dict[str, str] = {}  # by document, its first position
     here: dict[str, str] = {}  # by position, the first position of the same document
     for place, context in enumerate(item.contexts):
         here[str(place)] = places.setdefault(context.document_id or f"\0{place}", str(place))
-    missing = [citation for citation in wanted if citation not in places]
+    missing = [document for document in wanted if document not in places]
     if missing:
-        return f"cite: {missing[0]} is not among the contexts of the item"
-    right = {places[citation] for citation in wanted}
-    cited = {here.get(citation, citation) for citation in _cited(answer)}
-    return len(right & cited), len(right), len(cited)
-
-
-def _cited(answer: str) -> set[str]:
-    """The positions in brackets, without leading zeros."""
+        return None, f"cite: {missing[0]} is not among the contexts of the item"
+    right = {places[document] for document in wanted}
     numbers = (number for part in _CITATION.findall(answer) for number in part.replace(",", " ").split())
-    return {number.lstrip("0") or "0" for number in numbers}
+    positions = (number.lstrip("0") or "0" for number in numbers)
+    cited = {here.get(position, position) for position in positions}
+    hits = len(right & cited)
+    reason = f"{hits} of {len(right)} cited, {len(cited) - hits} others" if cited else "it cites nothing"
+    return 200.0 * hits / (len(right) + len(cited)), reason
 
 
 @local_judge("binary", source="RAG-IFEval, refuse", needs="answer, expect.refuse")

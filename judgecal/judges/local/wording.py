@@ -28,16 +28,8 @@ def exact_match(answer: str, reference_answers: Sequence[str]) -> bool:
 
 def _ends_cut(text: str) -> str:
     whole = " ".join(folded(text).split())
-    start, end = 0, len(whole)
-    while start < end and _outer(whole[start]):
-        start += 1
-    while start < end and _outer(whole[end - 1]):
-        end -= 1
-    return whole[start:end] or whole
-
-
-def _outer(char: str) -> bool:
-    return char == " " or unicodedata.category(char).startswith("P")
+    punctuation = "".join(char for char in set(whole) if unicodedata.category(char).startswith("P"))
+    return whole.strip(f" {punctuation}") or whole
 
 
 @local_judge("percentage", source="Rajpurkar et al. 2016 (SQuAD)")
