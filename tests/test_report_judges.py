@@ -118,7 +118,7 @@ def test_test_items_are_counted_and_not_shown(judgecal: Run, workspace_dir: Path
     slug = recorded(judgecal, tmp_path, {"wrong": by_kind(made, "no", "yes", "yes")}, made)
     kept, found = decided(slug)
     splits = {item.item_id: kept.gold.split_of(item.group) for item in kept.items}
-    shown = {one.item.item_id for one in found.parted()}
+    shown = {item.item_id for item in found.open_items}
     assert "test" in splits.values() and shown and "test" not in {splits[name] for name in shown}
     page, n_test = page_of(judgecal, slug), found.result.gold.n_test_items
     sealed = splits.keys() - shown

@@ -9,9 +9,10 @@ import pytest
 
 from judgecal.experiment import agreement_table
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
-from judgecal.experiment.verdicts import _bin, judge_losses, parted_items, traits_of
+from judgecal.experiment.verdicts import _bin, judge_losses, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement
+from judgecal.report.explorer import judged_explorer
 from judgecal.stats import compare_paired
 from judgecal.workspace import Workspace
 from tests.support.command import Run
@@ -112,8 +113,9 @@ def test_of_items_on_which_all_agree_every_kth_is_shown(workspace: Workspace) ->
         "j", gold.scale, [Judgement(item.item_id, item.sha, "j", "f", 0, one) for item, one in pairs]
     )
     table = AgreementTable(gold, gold.items)
-    found = parted_items(table, [column], gold.items)
-    assert len(found) == 2 + 151 and {one.item for one in found[:2]} == {gold.items[4], gold.items[250]}
+    found = judged_explorer(table, [column], gold.items, "j", traits={}, n_sealed=0, prompts={}).rows
+    assert len(found) == 2 + 151
+    assert {one.name for one in found[:2]} == {gold.items[4].item_id, gold.items[250].item_id}
     few = Verdicts("j", gold.scale, column.rows[:9])
     assert table.asked_of(few) is table  # of a small table a free judge is asked about every item
 

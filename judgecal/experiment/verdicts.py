@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,13 @@ from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
 from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts, metrics_of
 from judgecal.stats.paired import PairedDifference
-from judgecal.stats.sample import Floats, Ints, Labels
+from judgecal.stats.sample import Bools, Floats, Ints, Labels
 from judgecal.stats.significance import slices
 from judgecal.stats.simultaneous import Losses, losses_against_best
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 _RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
 _CLASSES = 8  # of a confusion matrix at most
-_AGREED = 300  # items on which judges and people agree, of which a page shows those
 _ROW_TEXTS = ("item_id", "group", "system", "question", "answer")
 _ROW_COLUMNS = (*_ROW_TEXTS, "label", "judge", "repeat", "verdict", "calibrated", "reasoning", "error")
 
@@ -185,102 +184,23 @@ def _confusion(labels: Labels, verdicts: Matrix, cut: Cut) -> Confusion | None:
     return Confusion(tuple(classes), rows)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemVerdicts:
-    """What one judge said of one item: of its repeats the one farthest from the label stands out."""
+def farthest(table: AgreementTable, judge: Verdicts) -> tuple[Ints, Bools, Floats]:
+    """Return arrays, one number an item, of an AgreementTable and a judge's Verdicts as they describe it.
 
-    judge: str
-    binary: bool  # whether these verdicts are pass and fail
-    verdicts: tuple[Label | None, ...]  # those that describe the judge, of its repeats; None where unscored
-    raw: tuple[Label | None, ...]  # as it gave them, where the others are calibrated; else empty
-    classes: tuple[str, ...]  # of its verdicts, as in a table of confusion; empty where there is none
-    error: str | None  # as `Cut.error` names it; None where right or unscored
-    distance: float  # as `Cut.distance`; 1 where unscored
-    unscored: str | None  # the error kind where it has no verdict
-    reasoning: str  # or the reply that could not be read
-
-    @property
-    def parts(self) -> bool:
-        """Whether the judge errs on the item, or has no verdict."""
-        return self.error is not None or self.unscored is not None
-
-
-@dataclass(frozen=True, slots=True)
-class PartedItem:
-    """An item that judges and people judged: its label, and what every judge said."""
-
-    item: Item
-    label: Label
-    binary: bool
-    label_class: str  # of its label, as in a table of confusion; empty where there is none
-    said: tuple[ItemVerdicts, ...]
-
-    @property
-    def parts(self) -> bool:
-        """Whether a judge and people part."""
-        return any(judge.parts for judge in self.said)
-
-
-def parted_items(
-    table: AgreementTable, judges: Sequence[Verdicts], items: Sequence[Item]
-) -> tuple[PartedItem, ...]:
-    """Return PartedItems from AgreementTable, judges' Verdicts and Items: where a judge errs, then others.
-
-    Worst first: farthest from the label, then most judges wrong. Of the others every k-th, so that at most
-    `_AGREED` stand for all. Test items, which are not for reading, are not to be among `items`, which are
-    some of the table's.
+    Which repeat lies farthest from the label, an error first; whether the judge errs there or has no verdict;
+    and how far that lies, 0..1, without a verdict 1.
     """
-    scale, place_of = table.gold.scale, {item.item_id: place for place, item in enumerate(table.items)}
-    at, binary = [place_of[item.item_id] for item in items], scale.kind == "binary"
-    cuts = (Cut(scale, table.described(judge)[1]) for judge in judges)
-    classed = next((cut for cut in cuts if cut.classed), None)
-    parted, agreed = list[tuple[float, int, PartedItem]](), list[PartedItem]()
-    every = zip(*(_judged(table, judge, at) for judge in judges), strict=True)
-    for item, said in zip(items, every, strict=True):
-        label = table.gold.labels[item.item_id]
-        word = classed.class_of(label, people=True) if classed else ""
-        row = PartedItem(item, label, binary, word, said)
-        if row.parts:
-            farthest = max(abs(judge.distance) for judge in said)
-            parted.append((-farthest, -sum(judge.parts for judge in said), row))
-        else:
-            agreed.append(row)
-    parted.sort(key=lambda entry: entry[:2])
-    return (*(row for *_, row in parted), *agreed[:: -(-len(agreed) // _AGREED) or 1])
-
-
-def _judged(table: AgreementTable, judge: Verdicts, places: Sequence[int]) -> list[ItemVerdicts]:
-    """What a judge said of the items at some places."""
-    described, scale = table.described(judge)
-    cut, judged, mapped = Cut(table.gold.scale, scale), [], described is not table.verdicts(judge)
-    verdicts, raw, rows = as_lists(described), as_lists(table.verdicts(judge)), table.row_at(judge).tolist()
-    error, distance = cache(cut.error), cache(cut.distance)  # few pairs of a label and a verdict differ
-    for place in places:
-        label, given = table.labels[place], verdicts[place]
-        there = [repeat for repeat, row in enumerate(rows[place][: table.repeats]) if row >= 0]
-        scored = [
-            (error(label, given[repeat]), distance(label, given[repeat]), repeat)
-            for repeat in there
-            if given[repeat] is not None
-        ]
-        unscored: tuple[None, float, int | None] = (None, 1.0, there[0] if there else None)
-        kind, apart, shown = max(scored, key=lambda end: (end[0] is not None, abs(end[1])), default=unscored)
-        row = None if shown is None else judge.rows[rows[place][shown]]
-        words = ("unscored" if given[n] is None else cut.class_of(given[n]) for n in there if cut.classed)
-        judged.append(
-            ItemVerdicts(
-                judge=judge.judge,
-                binary=cut.judge.kind == "binary",
-                verdicts=tuple(given[repeat] for repeat in there) or (None,),
-                raw=tuple(raw[place][repeat] for repeat in there) if mapped else (),
-                classes=tuple(dict.fromkeys(words)),
-                error=kind,
-                distance=apart,
-                unscored=None if scored else row.error.kind if row and row.error else "missing",
-                reasoning=(row.reasoning or row.raw_reply or "") if row else "",
-            )
-        )
-    return judged
+    verdicts, scale = table.described(judge)
+    cut = Cut(table.gold.scale, scale)
+    apart = np.abs(by_pair(table.labels, verdicts, cut.distance))
+    wrong = by_pair(
+        table.labels, verdicts, lambda label, verdict: float(cut.error(label, verdict) is not None)
+    )
+    rank = np.where(np.isnan(apart), -1.0, 2.0 * wrong + apart)
+    worst = rank.argmax(axis=1)
+    of_worst = rank[np.arange(len(rank)), worst]
+    unscored = of_worst < 0.0
+    return worst, unscored | (of_worst >= 2.0), np.where(unscored, 1.0, of_worst % 2.0)
 
 
 def judgement_rows(stored: StoredExperiment) -> tuple[pl.DataFrame, int]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import dspy
+import numpy as np
 
 from judgecal.experiment.agreement import GoldSummary
-from judgecal.experiment.agreement_table import AgreementTable, Verdicts
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.stored import Unread
-from judgecal.experiment.verdicts import parted_items, traits_of
+from judgecal.experiment.verdicts import farthest, traits_of
 from judgecal.judges.prompt import PromptJudge
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Item, Result
 from judgecal.scale import Label
@@ -347,24 +348,26 @@ class Changes:
     @classmethod
     def between(cls, dev: AgreementTable, before: Verdicts, after: Verdicts) -> Changes:
         """From dev (AgreementTable), Verdicts before and after, return Changes: answers where they part."""
-        parted = parted_items(dev, [before, after], dev.items)
+        (_, was_wrong, was_apart), (_, wrong, apart) = farthest(dev, before), farthest(dev, after)
+        old, new = (as_lists(dev.described(judge)[0]) for judge in (before, after))
+        at = np.flatnonzero(was_wrong != wrong)
+        at = at[np.argsort(-np.maximum(was_apart, apart)[at], kind="stable")]
+        items = [dev.items[place] for place in at.tolist()]
         changed = [
             ChangedAnswer(
-                part.item.item_id,
-                part.item.question,
-                part.item.answered,
-                part.label,
-                part.said[0].verdicts[0],
-                part.said[1].verdicts[0],
-                part.said[0].parts,
+                item.item_id,
+                item.question,
+                item.answered,
+                dev.gold.labels[item.item_id],
+                old[place][0],
+                new[place][0],
+                better=bool(was_wrong[place]),
             )
-            for part in parted
-            if part.said[0].parts != part.said[1].parts
+            for place, item in zip(at.tolist(), items, strict=True)
         ]
         better = [answer for answer in changed if answer.better]
         worse = [answer for answer in changed if not answer.better]
-        items = {part.item.item_id: part.item for part in parted}
-        traits = traits_of([items[answer.item_id] for answer in changed])
+        traits = traits_of(items)
         kinds = {
             f"{trait}: {value}": (n := sum(changed[at].better for at in places), len(places) - n)
             for (trait, value), places in sorted(traits.items(), key=lambda kind: -len(kind[1]))[:_KINDS]

@@ -10,17 +10,21 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from judgecal.errors import visible
-from judgecal.experiment.verdicts import ItemVerdicts, PartedItem
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
+from judgecal.experiment.verdicts import Cut, farthest
 from judgecal.records import Item
 from judgecal.report.document import Block
 from judgecal.report.wording import count, count_of
 from judgecal.scale import Label
+from judgecal.stats.sample import Bools, Ints
 
 MOST_PACKED = 2_000_000
 """Characters of the packed rows in a page at most; one that needs more carries the first and says so."""
@@ -28,6 +32,7 @@ MOST_PACKED = 2_000_000
 _LONGEST = 4_000  # characters of a text; what it is about is long told by then
 _CASES = ("false pass", "false fail", "too high", "too low", "another word", "unscored")
 _FEW = 6  # judges, below which each has a filter of its own
+_AGREED = 300  # items on which judges and people agree, of which a page shows those
 _COLUMNS = 5  # below which each has a column
 _ITEM = {"id": "item", "question": "question", "answer": "answer", "label": "people"}
 
@@ -166,60 +171,88 @@ def _carried(row: ExplorerRow) -> dict[str, Any]:
 
 
 def judged_explorer(
-    parted: Sequence[PartedItem],
-    judges: Sequence[str],
+    table: AgreementTable,
+    judges: Sequence[Verdicts],
+    items: Sequence[Item],
     subject: str,
     *,
-    n_open: int,
     traits: Mapping[str, Sequence[str]],
     n_sealed: int,
     prompts: Mapping[str, str],
 ) -> Explorer:
-    """Make an Explorer: PartedItems, judges, subject, n_open, n_sealed, traits by item, prompts by judge.
+    """Make an Explorer: AgreementTable, Verdicts, Items of it, subject, marks by item, n_sealed, prompts.
 
-    `traits`: item -> further marks.
+    First the items on which the `subject` or another judge errs: farthest from the label, then most judges
+    wrong. Of the others every k-th, so that at most `_AGREED` stand for all.
     """
-    n_parted = sum(item.parts for item in parted)
+    names = [judge.judge for judge in judges]
+    places = {item.item_id: place for place, item in enumerate(table.items)}
+    at = np.array([places[item.item_id] for item in items], dtype=np.int64)
+    worst, *errors = zip(*(farthest(table, judge) for judge in judges), strict=True)
+    wrong, apart = (np.stack(of_judges, axis=1)[at] for of_judges in errors)
+    parts: Bools = wrong.sum(axis=1) > 0
+    worst_first = np.lexsort((-wrong.sum(axis=1), -apart.max(axis=1)))
+    parted, agreed = worst_first[parts[worst_first]], np.flatnonzero(~parts)
+    few = agreed[:: -(-len(agreed) // _AGREED) or 1]
+    sides = [_side(table, *side, subject) for side in zip(judges, worst, strict=True)]
+    scale, cuts = table.gold.scale, (Cut(table.gold.scale, table.described(judge)[1]) for judge in judges)
+    classed = next((cut for cut in cuts if cut.classed), None)
+
+    def row(place: int) -> ExplorerRow:
+        item, label = items[place], table.gold.labels[items[place].item_id]
+        said, of_judges = zip(*(side(int(at[place]), bool(parts[place])) for side in sides), strict=True)
+        marks = [mark for of_judge in of_judges for mark in of_judge]
+        marks += ["wrong:all"] * bool(wrong[place].all())
+        marks += [f"person:{classed.class_of(label, people=True)}"] if classed else []
+        marks += traits.get(item.item_id, ())
+        return row_of(item, label=shown(label, binary=scale.kind == "binary"), said=said, marks=marks)
+
     several, whose = len(judges) > 1, f"{subject}: " * (len(judges) > 1)
-    names = [f"wrong:{name}" for name in judges] if 1 < len(judges) < _FEW else []
     chips = {
         **({"wrong:all": "all judges wrong"} if several else {}),
-        **{mark: f"{mark.partition(':')[2]} wrong" for mark in names},
+        **{f"wrong:{name}": f"{name} wrong" for name in names if several and len(names) < _FEW},
         **{f"case:{case}": f"{whose}{case}" for case in _CASES},
     }
-    rows = [_judged_row(item, judges, subject, traits.get(item.item.item_id, ())) for item in parted]
-    noun = "pairs" if any(item.item.pair for item in parted) else "answers"
-    title = f"{count(n_parted)} of {count(n_open)} open {noun} where a judge and people part"
-    n_quiet, n_agreed = len(parted) - n_parted, n_open - n_parted
-    return Explorer(title, rows, judges, chips, n_quiet, n_agreed, n_sealed=n_sealed, prompts=prompts)
+    noun = "pairs" if any(item.pair for item in items) else "answers"
+    title = f"{count(len(parted))} of {count(len(items))} open {noun} where a judge and people part"
+    rows = [row(place) for place in (*parted.tolist(), *few.tolist())]
+    return Explorer(title, rows, names, chips, len(few), len(agreed), n_sealed=n_sealed, prompts=prompts)
 
 
-def _judged_row(
-    parted: PartedItem, judges: Sequence[str], subject: str, traits: Sequence[str]
-) -> ExplorerRow:
-    item, by_judge = parted.item, {judge.judge: judge for judge in parted.said}
+def _side(
+    table: AgreementTable, judge: Verdicts, worst: Ints, subject: str
+) -> Callable[[int, bool], tuple[Said, list[str]]]:
+    """What a judge said of the item at a place, with marks and, where judges part, the reason; of its repeats
+    the worst one stands out.
+    """
+    (described, scale), raw = table.described(judge), table.verdicts(judge)
+    cut, mapped = Cut(table.gold.scale, scale), described is not raw
+    verdicts, as_given = as_lists(described), as_lists(raw)
+    rows = table.row_at(judge)[:, : table.repeats].tolist()
 
-    def verdicts_of(judge: ItemVerdicts) -> Said:
-        return Said(
-            ", ".join(shown(label, binary=judge.binary) for label in judge.verdicts),
-            ", ".join(shown(label, binary=False) for label in judge.raw),
-            judge.error or (f"unscored: {judge.unscored}" if judge.unscored else ""),
-            judge.reasoning * parted.parts,  # of agreed items there are many, and it would say the same
+    def said(place: int, parts: bool) -> tuple[Said, list[str]]:
+        there = [repeat for repeat, row in enumerate(rows[place]) if row >= 0]
+        given = [verdicts[place][repeat] for repeat in there] or [None]
+        row = judge.rows[rows[place][worst[place]]] if worst[place] in there else None
+        verdict = verdicts[place][worst[place]]
+        error = cut.error(table.labels[place], verdict) if verdict is not None else None
+        words = [cut.class_of(label) if label is not None else "unscored" for label in given]
+        marks = [f"verdict:{judge.judge} {word}" for word in dict.fromkeys(words) if cut.classed]
+        if judge.judge == subject:
+            marks.append(f"case:{error or ('unscored' if verdict is None else 'agree')}")
+        if error or verdict is None:
+            marks.append(f"wrong:{judge.judge}")
+        if verdict is None:
+            error = f"unscored: {row.error.kind if row and row.error else 'missing'}"
+        told = (
+            ", ".join(shown(label, binary=cut.judge.kind == "binary") for label in given),
+            ", ".join(shown(as_given[place][repeat], binary=False) for repeat in there if mapped),
         )
+        # of agreed items there are many, and the reason would say the same
+        why = (row.reasoning or row.raw_reply or "") if row and parts else ""
+        return Said(*told, error or "", why), marks
 
-    wrong = [name for name in judges if name in by_judge and by_judge[name].parts]
-    marks = [f"wrong:{name}" for name in wrong]
-    marks += ["wrong:all"] * (0 < len(wrong) == len(by_judge))
-    of_subject = (judge for judge in parted.said if judge.judge == subject)
-    marks += [f"case:{judge.error or ('unscored' if judge.unscored else 'agree')}" for judge in of_subject]
-    marks += [f"person:{parted.label_class}"] * bool(parted.label_class)
-    marks += [f"verdict:{judge.judge} {word}" for judge in parted.said for word in judge.classes]
-    return row_of(
-        item,
-        label=shown(parted.label, binary=parted.binary),
-        said=[verdicts_of(by_judge[judge]) if judge in by_judge else None for judge in judges],
-        marks=[*marks, *traits],
-    )
+    return said
 
 
 def row_of(item: Item, **further: Any) -> ExplorerRow:

@@ -96,14 +96,13 @@ def judges_document(evidence: Evidence) -> Document:
 
 
 def _explorer(evidence: Evidence) -> Explorer:
-    gold = evidence.result.gold
     return judged_explorer(
-        evidence.parted(),
-        [judge.judge for judge in evidence.result.judges],
+        evidence.table,
+        [judge.column for judge in evidence.measured],
+        evidence.open_items,
         _subject(evidence).judge,
-        n_open=evidence.basis.n_items * evidence.basis.may_choose,
         traits=evidence.slices.marks if evidence.slices else {},
-        n_sealed=gold.n_test_items,
+        n_sealed=evidence.result.gold.n_test_items,
         prompts=evidence.prompts,
     )
 

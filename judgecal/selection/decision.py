@@ -9,9 +9,8 @@ best judge is taken and said to be taken for want of questions: it was not shown
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any, Literal
 
 from judgecal.errors import InputError
@@ -22,14 +21,12 @@ from judgecal.experiment.verdicts import (
     FloorLoss,
     JudgeLoss,
     LossPicture,
-    PartedItem,
     SliceTable,
     VerdictShape,
     floor_loss,
     judge_losses,
     judge_shape,
     judge_slices,
-    parted_items,
 )
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges.protocol import JudgeName
@@ -409,8 +406,8 @@ class Evidence:
     measured: tuple[MeasuredJudge, ...]  # each judge as production would see it
     pick: Recommendation | None  # whom to use; None without losses
     shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
-    # the open items on which a judge and people part, then some on which all agree; never a test item
-    parted: Callable[[], tuple[PartedItem, ...]]
+    table: AgreementTable  # over all items
+    open_items: tuple[Item, ...]  # of these
     prompts: Mapping[str, str] = field(default_factory=dict)  # what a prompt judge is sent, where known
     unread: Unread | None = None  # who has no verdict at all
     kept: bool = False  # whether the recorded judgements came with the set, so that no file need be named
@@ -463,7 +460,8 @@ def decide_on_judges(
         measured=measured,
         pick=pick,
         shapes=tuple(judge_shape(whole, column) for column in columns),
-        parted=partial(parted_items, whole, columns, chosen_on),
+        table=whole,
+        open_items=chosen_on,
         prompts=stored_prompts(stored),
         unread=unread_of(stored),
         kept=recorded and (gold.path / JUDGEMENTS).is_file(),
