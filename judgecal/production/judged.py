@@ -102,11 +102,11 @@ class JudgedTable:
         text = _numbers([item.question for item in items], *map(list, zip(*answers, strict=True)))
         order = np.argsort(text, kind="stable")
         at = np.minimum(np.searchsorted(text[order], self.text), len(items) - 1)
-        known = text[order][at] == self.text
-        there = np.isin(text, self.text[known]).tolist()
+        matched = text[order][at] == self.text
+        there = np.isin(text, self.text[matched]).tolist()
         lost = [item for item, is_there in zip(items, there, strict=True) if not is_there]
         if not lost:
-            return np.flatnonzero(known).astype(np.int64), order[at[known]].astype(np.int64)
+            return np.flatnonzero(matched).astype(np.int64), order[at[matched]].astype(np.int64)
         names = listed([item.item_id for item in lost])
         raise InputError(
             f"{self.where}: {len(lost):,} of {len(items):,} labelled items are none of its rows ({names}): "
@@ -128,8 +128,8 @@ def read_judged(
         raise InputError(f"{where}: the lock's judge gives words without an order, which have no rate")
     swapped = None
     if systems is not None and "system_a" in named:
-        of = [frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b")]
-        frame = frame.filter(of[0].is_in(systems) & of[1].is_in(systems) & (of[0] != of[1]))
+        a, b = (frame[named[part]].fill_null("").str.strip_chars() for part in ("system_a", "system_b"))
+        frame = frame.filter(a.is_in(systems) & b.is_in(systems) & (a != b))
         swapped = (frame[named["system_b"]].str.strip_chars() == systems[0]).to_numpy()
     values, value_of = np.empty(0, dtype=str), np.zeros(frame.height, dtype=np.int64)
     if columns.by is not None:
@@ -160,8 +160,8 @@ def systems_of(path: Path, columns: JudgedColumns) -> tuple[str, str] | None:
         return None
     a, b = (columns.named[part] for part in ("system_a", "system_b"))
     frame = _frame(path, JudgedColumns(Columns(system_a=a, system_b=b)))  # once more, without its texts
-    both = (frame[column].fill_null("").str.strip_chars() for column in (a, b))
-    names = sorted({name for column in both for name in column.unique().to_list()})
+    systems = (frame[column].fill_null("").str.strip_chars() for column in (a, b))
+    names = sorted({name for column in systems for name in column.unique().to_list()})
     if len(names) == 2:
         return names[0], names[1]
     raise InputError(
@@ -182,12 +182,12 @@ def _table(path: Path, _changed: int) -> Table:
     return open_table(path)
 
 
-def _require(names: Sequence[str], known: Sequence[str], path: Path) -> None:
-    missing = [name for name in names if name not in known]
+def _require(names: Sequence[str], header: Sequence[str], path: Path) -> None:
+    missing = [name for name in names if name not in header]
     if missing:
         hint = "name the columns: --col PART=COLUMN for question, answer, item and group, --verdict COL"
         raise InputError(
-            [*(f"{shown(path)}: {unknown_name('column', name, known)}" for name in missing), hint]
+            [*(f"{shown(path)}: {unknown_name('column', name, header)}" for name in missing), hint]
         )
 
 
@@ -445,14 +445,14 @@ def _draw(
 
 def _strata(table: JudgedTable, rule: PassRule, first: Ints) -> list[tuple[str, Ints]]:
     """Name and rows of each stratum: pass and fail (thirds without a mark), and no verdict."""
-    known: Bools = ~table.unscored
+    scored: Bools = ~table.unscored
     if rule.mark is not None:
         passed = rule.passed(table.verdict) == 1.0
-        verdicts = [("pass", known & passed), ("fail", known & ~passed)]
+        verdicts = [("pass", scored & passed), ("fail", scored & ~passed)]
     else:
         third = np.minimum(2, np.floor(3.0 * (table.verdict - rule.judge.low) / rule.judge.span + 1e-9))
-        verdicts = [(name, known & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
-    return [(name, first[rows[first]]) for name, rows in [*verdicts, ("no verdict", ~known)]]
+        verdicts = [(name, scored & (third == at)) for at, name in enumerate(("low", "middle", "high"))]
+    return [(name, first[rows[first]]) for name, rows in [*verdicts, ("no verdict", ~scored)]]
 
 
 def _answers_to_label(

@@ -333,8 +333,8 @@ class RateRun:
         """The lock's error rates held against those of the labels."""
         people, applied, table = self.rule.people, self.lock.applied, self.table
         mark = "" if people.kind == "binary" else f"@{people.pass_at:g}"
-        names = [name for name in (f"tpr{mark}", f"tnr{mark}") if name in applied]
-        if not names:
+        names = [f"tpr{mark}", f"tnr{mark}"]
+        if not applied.keys() >= {*names}:
             return None
         weights = None if labels.chance is None else 1.0 / labels.chance
         now = agreement(
@@ -348,8 +348,6 @@ class RateRun:
             weights=None if weights is None else weights / weights.mean(),
         )
         rates = {name: {"locked": applied[name], "now": now[name]} for name in names}
-        if len(names) < 2:
-            return ShiftTest(False, None, rates)
 
         def of_scored(rate: Estimate) -> Estimate:
             """Of the scored ones, as a table's verdicts are: the lock counts unscored items as wrong."""
@@ -391,13 +389,13 @@ class RateRun:
         weights = np.ones(len(at)) if labels.chance is None else 1.0 / labels.chance
         agrees = self.rule.passed(self.table.verdict[at]) == self.label_values
         judged = EscalationLabels(sure[at], agrees, self.table.group[at], weights)
-        kept = escalation(sure, judged, target=target, level=self.level)
+        left = escalation(sure, judged, target=target, level=self.level)
         return Escalated(
             target=target,
-            share=kept.share,
-            agreement=kept.agreement,
-            threshold=kept.threshold,
-            n_rows=int(self._for_people(kept.threshold).sum()),
+            share=left.share,
+            agreement=left.agreement,
+            threshold=left.threshold,
+            n_rows=int(self._for_people(left.threshold).sum()),
             sheet=None if self.sheet is None else str(self.sheet),
         )
 
@@ -407,8 +405,8 @@ class RateRun:
         """What the number takes for granted; what weighs most comes first."""
         gold, labels = self.lock.gold, self.labels
         if labels is not None:
-            how = "with their recorded chances" if labels.chance is not None else "all rows as likely"
-            assumed = [f"the labels of {labels.gold.name} were drawn at random from these rows, {how}"]
+            chances = "with their recorded chances" if labels.chance is not None else "all rows as likely"
+            assumed = [f"the labels of {labels.gold.name} were drawn at random from these rows, {chances}"]
             if labels.n_waiting:
                 assumed.append(
                     f"the {labels.n_waiting:,} drawn items without a label would have got labels like the "

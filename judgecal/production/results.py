@@ -151,9 +151,7 @@ class ColumnTally:
         self._of_items = column.alone or judge.unit == ITEM_UNIT
         self._no_share = rule.reason or ""
         if column.judges[0].lock is None:
-            words = "its verdicts are words, and nobody has said which of them pass"
-            none = "nobody has set a mark from which its verdicts pass: a lock has one"
-            self._no_share = none if judge.scale.numeric else words
+            self._no_share = "nobody has said which of its verdicts pass: a lock does"
         self._groups: list[str] = []
         # three of each row, NaN where there is none: the share that passes through maps and without, the
         # verdict

@@ -378,9 +378,8 @@ def survey(
         if judge.name in able:
             others = ", ".join(other.name for other in column.judges if other.name != judge.name)
             return f"{others} already judges every row that it could judge, and fills the same column"
-        (reason, times), *rest = reasons[judge.name].most_common()
-        more = f"; {n - times:,} rows lack something else" if rest else ""
-        return f"{reason} in {times:,} of {n:,} rows{more}"
+        ((reason, times),) = reasons[judge.name].most_common(1)
+        return f"{reason} in {times:,} of {n:,} rows"
 
     running = (
         replace(column, judges=tuple(judge for judge in column.judges if judge.name in chosen))

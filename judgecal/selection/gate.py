@@ -160,8 +160,8 @@ class Gate:
         """The probes, and those of the answers that they were made of which the lock has no verdict on."""
         every = [probe for probes in self.probes.values() for probe in probes]
         item_ids = {item.item_id for item in self.items}
-        originals = {one.of.item_id: one.of for one in every if one.of.item_id not in item_ids}
-        return [*originals.values(), *(one.item for one in every)]
+        originals = {probe.of.item_id: probe.of for probe in every if probe.of.item_id not in item_ids}
+        return [*originals.values(), *(probe.item for probe in every)]
 
     def run(self) -> GateResult:
         """Make the passes, decide, log the look at test labels, and return the GateResult.

@@ -127,7 +127,7 @@ class PassRule:
 
 
 def word_shares(
-    words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str], *, level: float = 0.95
+    words: Sequence[str | None], groups: Sequence[str], categories: Sequence[str]
 ) -> dict[str, Estimate]:
     """Return word -> Estimate of its share, from each row's word or None, each row's group, categories.
 
@@ -139,7 +139,7 @@ def word_shares(
     counts.update(word for word in words if word is not None)
     missing, shares = np.array([word is None for word in words]), {}
     for word, _ in counts.most_common(_MOST_WORDS):
-        share = mean_estimate(np.where(missing, np.nan, given == word), groups, level=level)
+        share = mean_estimate(np.where(missing, np.nan, given == word), groups)
         shares[word] = replace(share, n_unscored=int(missing.sum()))
     return shares
 
