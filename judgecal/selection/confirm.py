@@ -133,15 +133,13 @@ def check_choice(
         held(chosen_on, before), held(test, after), people=people, metric=metric, n_judges=n_judges
     )
     if fall is not None and fall.unexplained:
-        luck = (
-            f"chance and the choice among {n_judges:,} judges explain" if n_judges > 1 else "chance explains"
-        )
         n, n_all = estimate.n_unscored, estimate.n_expected
         why = (
             f"on test its {in_words(metric)} is {figure(fall.value, metric)} worse than on the questions "
-            f"that chose it, and {luck} {figure(fall.at_most, metric)}: most often questions of train and "
-            f"dev have leaked into the prompt or the training of the judge ({n:,} of {n_all:,} test items "
-            "have no verdict, and count as wrong)"
+            f"that chose it, and chance and the choice among {n_judges:,} explain "
+            f"{figure(fall.at_most, metric)}: most often questions of train and dev have leaked into the "
+            f"prompt or the training of the judge ({n:,} of {n_all:,} test items have no verdict, and count "
+            "as wrong)"
         )
         problems.append((why, caps.allow_unconfirmed, "--allow-unconfirmed"))
     refused = [f"{why}; {flag} locks it anyway" for why, allowed, flag in problems if not allowed]

@@ -282,7 +282,12 @@ class MigrateRun:
                 self.lock.calibration,
                 calibrate(AgreementTable(self.gold, self.items), Verdicts.from_calls(self.new, rows)),
             )
-            recent = [] if self.recent is None else self._judge_recent(self.recent, journal, budget)
+            for judged in self._recent_items():
+                trial = Due(judged.judge, judged, journal, self.options)
+                judge_to_journal([trial], budget=budget, label=judged.judge.name)
+            recent: _RowsJudged = ()
+            if self.recent is not None:
+                recent = list(judgements_of_rows(self.recent, (self.old, self.new), journal))
         of_recent = (row for _, judgements in recent for row in judgements or ())
         errors = [row.error for row in (*rows, *of_recent) if row.error is not None]
         lost = sum(error.kind in RETRIED_ON_RESUME for error in errors)
@@ -337,21 +342,12 @@ class MigrateRun:
         self.experiment.write_summary(result)
         return result
 
-    def _judge_recent(
-        self, recent: TableRows, journal: Journal, budget: Budget
-    ) -> list[tuple[Item, list[Judgement] | None]]:
-        """Have both judges judge recent answers; None of a row that lacks what they ask for."""
-        for judged in self._recent_items():
-            trial = Due(judged.judge, judged, journal, self.options)
-            judge_to_journal([trial], budget=budget, label=judged.judge.name)
-        return list(judgements_of_rows(recent, (self.old, self.new), journal))
-
     def _on_rows(
         self,
         sides: tuple[_Side, _Side],
         maps: tuple[Calibration | None, Calibration | None],
         recent: TableRows,
-        rows: Sequence[tuple[Item, Sequence[Judgement] | None]],
+        rows: _RowsJudged,
     ) -> OnRows | None:
         """What the rows decide, and labels of some; None of what cannot be bounded so."""
         if not by_rows(self.lock.metric, self.gold.scale):

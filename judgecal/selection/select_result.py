@@ -316,9 +316,7 @@ def _why(run: SelectRequest, decided: OpenChoice) -> str:
         return f"no judge has a value: {values[0].reason}" if values else "no judge is within the caps"
     if pick.too_few:
         return f"{pick.too_few.removesuffix('.')}; --allow-below-floor chooses anyway"
-    several = f"none of the {len(decided.floors)} judges within the caps is shown to beat the floor; of "
-    lead = f"{several}{pick.best}: " if len(decided.floors) > 1 else ""
-    return f"{lead}{decided.not_above(pick.best)}; --allow-below-floor chooses anyway"
+    return f"{pick.best}: {decided.not_above(pick.best)}; --allow-below-floor chooses anyway"
 
 
 def _notes(
