@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import dspy
@@ -12,7 +13,7 @@ import pytest
 from judgecal.engine.calls import CallFailed
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.models import embedded as transport
-from judgecal.optimize.optimizers import candidates
+from judgecal.optimize.optimizers import OPTIMIZERS
 from judgecal.optimize.result import Choice
 from judgecal.optimize.training import Candidate, Training
 from judgecal.scale import Label
@@ -81,11 +82,14 @@ def test_an_optimizer_is_handed_train_labels_alone(
     leak."""
     handed: list[Training] = []
 
-    def spy(optimizer: str, training: Training) -> Iterator[Candidate]:
-        handed.append(training)
-        return candidates(optimizer, training)
+    labeled = OPTIMIZERS["labeled"]
 
-    monkeypatch.setattr("judgecal.optimize.run.candidates", spy)
+    def spy(training: Training) -> Iterable[Candidate]:
+        handed.append(training)
+        return labeled.make(training)
+
+    spied = {**OPTIMIZERS, "labeled": dataclasses.replace(labeled, make=spy)}
+    monkeypatch.setattr("judgecal.optimize.run.OPTIMIZERS", spied)
     optimize(judgecal)
     (training,) = handed
     train = [item.item_id for item in gold.select("train")]

@@ -17,7 +17,7 @@ from judgecal.judges.prompt import PromptJudge
 from judgecal.judges.protocol import item_inputs
 from judgecal.models import ModelSpec
 from judgecal.optimize import optimizers
-from judgecal.optimize.optimizers import OPTIMIZERS, candidates, resolve_optimizer
+from judgecal.optimize.optimizers import OPTIMIZERS, resolve_optimizer
 from judgecal.optimize.training import (
     AgreementMetric,
     Candidate,
@@ -220,6 +220,7 @@ def training(gold: GoldSet, workspace: Workspace, *, n: int | None = None) -> Tr
         people=gold.scale,
         seed=0,
         budget=Budget(None),
+        writer=ModelSpec("writer", "openai/writer"),
     )
 
 
@@ -237,14 +238,14 @@ def item_of(demo: dspy.Example, part: Training) -> Item:
 
 def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace) -> None:
     part = training(gold, workspace)
-    made = list(candidates("labeled", part))
+    made = list(OPTIMIZERS["labeled"].make(part))
     assert len({found.name for found in made}) == len(made) > 1
     for found in made:
         assert found.trained_on == demo_groups(found, part)
         assert 0 < len(found.program.demos) <= len(part.items)
         assert {demo.correctness_percentage for demo in found.program.demos} <= {0, 100}
         assert "judgecal_item_id" not in str(found.program.dump_state())
-    again = [str(found.program.demos) for found in candidates("labeled", part)]
+    again = [str(found.program.demos) for found in OPTIMIZERS["labeled"].make(part)]
     assert again == [str(found.program.demos) for found in made]
 
 
@@ -253,7 +254,7 @@ def test_labeled_programs_hold_train_labels(gold: GoldSet, workspace: Workspace)
 def test_a_handful_of_train_items_is_enough(
     gold: GoldSet, workspace: Workspace, optimizer: str, n: int
 ) -> None:
-    for found in candidates(optimizer, training(gold, workspace, n=n)):
+    for found in OPTIMIZERS[optimizer].make(training(gold, workspace, n=n)):
         assert 0 < len(found.program.demos) <= n
 
 
@@ -261,7 +262,7 @@ def test_fewshot_keeps_reasoning_where_the_verdict_met_the_people(
     gold: GoldSet, workspace: Workspace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     part = training(gold, workspace)
-    made = list(candidates("fewshot", part))
+    made = list(OPTIMIZERS["fewshot"].make(part))
     assert capsys.readouterr().out == ""  # stdout is the command's result
     for found in made:
         assert found.trained_on == demo_groups(found, part)

@@ -120,7 +120,7 @@ def compiling(training: Training, optimizer: str, *, calls_at_most: int) -> Iter
         except dspy.AdapterParseError as error:
             reply = " ".join(str(error.lm_response).split())[:80]
             raise InputError(
-                f"optimizer {optimizer}: model {training.reflection_model.alias} was asked for "
+                f"optimizer {optimizer}: model {training.writer.alias} was asked for "
                 f"{', '.join(error.signature.output_fields)} and its reply holds none: {reply!r}; its "
                 f"replies are in {CALL_LOG}: try another --reflection-model"
             ) from error

@@ -2,11 +2,9 @@
 of dev chooses.
 
 `labeled` and `fewshot` put examples into the prompt. `mipro`, `gepa`, `simba` and `copro` have another model
-write instructions: each climbs plain agreement over balanced train examples (see `metric`), and where DSPy
-wants a set to learn from and another to climb on, train is cut in two by question. Everything these make has
-seen every train label. They hand over their best few programs, not the best alone: by how much these differ
-on train is mostly noise, and dev chooses. The settings are frugal: a few hundred calls of the judge, and some
-tens of the model that writes.
+write instructions, and climb plain agreement over balanced examples; where DSPy wants a set to learn from and
+another to climb on, train is cut in two by question. They hand over their best few programs, not the best
+alone: by how much these differ on train is mostly noise.
 """
 
 from __future__ import annotations
@@ -96,11 +94,6 @@ def _fewshot(training: Training) -> Iterator[Candidate]:
         yield training.candidate(f"fewshot-draw{draw + 1}", compiled.judge)
 
 
-def _fewshot_bounds(training: Training) -> Bounds:
-    draws = _FEWSHOT["draws"]
-    return Bounds([(_FEWSHOT["max_labeled_demos"], 0)] * draws, task=draws * len(training.items))
-
-
 # --- those that have instructions written
 
 
@@ -110,7 +103,7 @@ _Search = Callable[[Training, dspy.LM, ProgramCalls], Iterable[dspy.Module]]
 def _written(training: Training, name: str, search: _Search, calls_at_most: int) -> list[Candidate]:
     """Return the first few programs of a search that differ from the judge as it was, as candidates."""
     with compiling(training, name, calls_at_most=calls_at_most) as calls:
-        writer = program_lm(training.reflection_model, calls, purpose="reflection")
+        writer = program_lm(training.writer, calls, purpose="reflection")
         programs = [program.judge for program in search(training, writer, calls)]
     by_content = {_content(program): program.deepcopy() for program in programs}
     by_content.pop(_content(training.judge.program), None)
@@ -256,7 +249,7 @@ def _auto_bounds(training: Training) -> Bounds:
 OPTIMIZERS: Mapping[str, Optimizer] = {
     "auto": Optimizer(_auto, _AUTO, _auto_bounds, reflects=True),
     "labeled": Optimizer(_labeled, _LABELED, _labeled_bounds),
-    "fewshot": Optimizer(_fewshot, _FEWSHOT, _fewshot_bounds),
+    "fewshot": Optimizer(_fewshot, _FEWSHOT, lambda training: Bounds([(12, 0)] * 3, 3 * len(training.items))),
     # three sets of demos, bootstrapped on one half of train, and eleven combinations on the other
     "mipro": _by_instructions("mipro", _mipro, _MIPRO, passes=14, reflection=26, demos=8),
     "gepa": _by_instructions("gepa", _gepa, _GEPA, **_gepa_calls(_GEPA)),
@@ -280,11 +273,6 @@ def resolve_optimizer(name: str, model: ModelSpec) -> str:
             "--optimizer mipro needs", "optuna", "mipro", instead="choose --optimizer labeled or gepa"
         )
     return "labeled" if name == "auto" and model.embedded else name
-
-
-def candidates(optimizer: str, training: Training) -> Iterable[Candidate]:
-    """Return the candidates that an optimizer, by its name in `OPTIMIZERS`, makes of a training."""
-    return OPTIMIZERS[optimizer].make(training)
 
 
 def check_reflection(optimizer: str, judge: ModelSpec, reflection: ModelSpec | None) -> None:

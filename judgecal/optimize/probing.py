@@ -1,10 +1,8 @@
 """`optimize --probes`: probes of train to learn from, of dev to choose by, and of test to confirm by, once.
 
 Agreement is not traded away: of the candidates that agree on dev at least as well as the judge as it was, the
-one with the fewest broken probes is taken where these are fewer by more than luck (as `choose` has it: in one
-run of five the best of as many equal candidates gains more); else agreement alone chooses, as without probes.
-On test fewer probes break it where the paired difference is shown below 0, and it may be taken for that
-unless its agreement is shown to fall.
+one with the fewest broken probes is taken where these are fewer by more than luck, as `choose` has it; else
+agreement alone chooses. On test it may be taken for probes unless its agreement is shown to fall.
 """
 
 from __future__ import annotations

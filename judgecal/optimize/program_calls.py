@@ -110,11 +110,7 @@ class ProgramCalls:
 
     Identical requests are one call, in flight and afterwards. A call that fails by its own text gives an
     empty reply, so that it reaches the metric as an unusable one. `error` is what ended the optimiser, else
-    None.
-
-    Args:
-        log: the file where calls are kept, and found when the run is resumed.
-        progress: counts the replies, wherever they come from.
+    None. In the file `log` calls are kept, and found when the run is resumed.
     """
 
     def __init__(

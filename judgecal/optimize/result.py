@@ -209,11 +209,7 @@ def confirm(
 ) -> Confirmation:
     """Return the Confirmation of AgreementTables test and fit, Verdicts before and after, and a metric.
 
-    Args:
-        test: the test items, at the level that this look is shown at.
-        fit: train and dev items, without the questions in either judge's demos; the maps are fitted there.
-        before, after: both judges' judgements over test and fit items.
-        metric: what decides; a mean such as macro_agreement.
+    The maps are fitted on `fit`: items of train and dev, without the questions in either judge's demos.
     """
     earlier, later = test.agreements(before), test.agreements(after)
     on_fit, pairs = (
@@ -432,7 +428,7 @@ class Finish:
         return [self.scored[0], *last.values()]
 
 
-Scorer = Callable[[int | None, AgreementTable], ScoredCandidate]
+Scorer = Callable[[int | None, AgreementTable], ScoredCandidate]  # None: the judge as it was
 
 
 def race(
@@ -446,10 +442,7 @@ def race(
 ) -> Finish:
     """Race candidates (numbers) on a dev AgreementTable, its parts, by Scorer, metric and go_on: a Finish.
 
-    Args:
-        parts: the items of dev, cut by whole questions.
-        score: the judge as it was (None) or a candidate by its number, on the items of a table.
-        go_on: candidates after each lap but the last, at most; one that lost calls goes no further.
+    At most `go_on` candidates run after each lap but the last; one that lost calls goes no further.
     """
     before, stages, items, running = score(None, dev), list[Stage](), tuple[Item, ...](), [*candidates]
     for lap, part in enumerate(parts):

@@ -50,7 +50,7 @@ from judgecal.judges.function import FunctionJudge
 from judgecal.judges.prompt import PromptJudge, save_program
 from judgecal.judges.protocol import Judge, JudgeName, units_of
 from judgecal.models import ModelSpec, load_catalogue
-from judgecal.optimize.optimizers import OPTIMIZERS, candidates, check_reflection, labelled, resolve_optimizer
+from judgecal.optimize.optimizers import OPTIMIZERS, check_reflection, labelled, resolve_optimizer
 from judgecal.optimize.probing import SplitProbes, choose_probed, train_probes
 from judgecal.optimize.program_calls import CALL_LOG, logged_usd
 from judgecal.optimize.result import (
@@ -114,7 +114,7 @@ class OptimizeRun:
     @cached_property
     def experiment(self) -> Experiment:
         """The experiment that the run writes to."""
-        optimizer, writer = OPTIMIZERS[self.optimizer], reflection_spec(self.reflection or self.model)
+        optimizer, writer = OPTIMIZERS[self.optimizer], self.writer
         config = {
             "command": "optimize",
             "gold": gold_config(self.gold),
@@ -135,11 +135,10 @@ class OptimizeRun:
             single = self.judge.name.removesuffix(mark)
             raise InputError(f"{self.judge.name}: several calls share one prompt: optimize {single} instead")
         self._check_train()
-        check_reflection(self.optimizer, self.model, self.reflection)
+        check_reflection(self.optimizer, self.judge.model, self.reflection)
         _ = self.experiment
         check_judge(self.gold, self.judge)
-        models = [self.model, *([reflection_spec(self.reflection)] if self.reflection else [])]
-        require_prices(models, self.options.budget_usd)
+        require_prices([self.judge.model, self.writer], self.options.budget_usd)
         require_splits(self.gold, dict.fromkeys(self.splits, _NEEDED_GROUPS))
         for split in self.splits:
             refuse_unequal(self.gold, self.items(split), "optimize")
@@ -166,15 +165,15 @@ class OptimizeRun:
         return leading_metric(self.gold.scale)
 
     @property
-    def model(self) -> ModelSpec:
-        """The model that gives the verdict."""
-        return self.judge.model
+    def writer(self) -> ModelSpec:
+        """The model that writes instructions, where any does."""
+        return reflection_spec(self.reflection or self.judge.model)
 
     @property
     def reflection_alias(self) -> str | None:
         """The alias of the model that writes instructions; None where none does."""
         reflects = OPTIMIZERS[self.optimizer].reflects
-        return (self.reflection or self.model).alias if reflects else None
+        return self.writer.alias if reflects else None
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -229,7 +228,7 @@ class OptimizeRun:
             people=self.gold.scale,
             seed=self.seed,
             budget=budget,
-            reflection=self.reflection,
+            writer=self.writer,
             log=self.experiment.folder / CALL_LOG,
             use_cache=self.options.use_cache,
             quiet=self.options.quiet,
@@ -270,7 +269,7 @@ class OptimizeRun:
     def plan(self) -> Plan:
         """What `auto` may take: the largest plan whose likely cost, and a quarter more, fits the budget."""
         budget_usd = self.options.budget_usd
-        if self.optimizer != "auto" or budget_usd is None or not self.model.priced:
+        if self.optimizer != "auto" or budget_usd is None or not self.judge.model.priced:
             return PLANS[0]
         nothing = stored_rows(self.experiment.journal.with_name("none.jsonl"))  # the same when it is resumed
         for plan in PLANS:
@@ -312,12 +311,12 @@ class OptimizeRun:
         # the optimiser's calls of both models, at the size of its largest prompt
         works_on = self.judge if raced else longest
         messages = max((works_on.messages(item) for item in training.items), key=_size)
-        writer, answers = training.reflection_model, [messages[-1]] * _EXAMPLES_SHOWN
-        plans.append(_repeated(self.model, bounds.task, messages, longest.schema))
+        writer, answers = self.writer, [messages[-1]] * _EXAMPLES_SHOWN
+        plans.append(_repeated(self.judge.model, bounds.task, messages, longest.schema))
         plans.append(_repeated(writer, bounds.reflection, [*messages, *answers]))
         # What the instructions that are not written yet may add to every prompt of the judge, in the bound
         # alone: nearly all instructions are far shorter.
-        extra = self.model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
+        extra = self.judge.model.cost_usd(bounds.written * (writer.longest_reply or 0), 0)
         plans.append(CostEstimate(0, 0, 0, None if extra is None else n_judged * extra, 0.0))
         return together(plans)
 
@@ -373,7 +372,7 @@ class OptimizeRun:
 
         training, go_on = self.training(budget, plan=self.plan), self.plan.go_on
         if not has_lost_calls(score(None, self.dev).column):
-            made = candidates(self.optimizer, training)
+            made = OPTIMIZERS[self.optimizer].make(training)
             rivals += [(candidate.name, self.judge_of(candidate)) for candidate in made]
         finish = race(self.dev, self._laps, range(len(rivals)), score, metric=self.metric, go_on=go_on)
         if len(finish.everybody) <= len(rivals):

@@ -1,10 +1,7 @@
 """What an optimiser may see of the train split, what it climbs there, and what it makes.
 
-It climbs agreement with the people, so that the strata count equally. An unusable reply counts as the verdict
-farthest from its label.
-
-Scores are the agreement itself, 0 to 1, over examples in which every stratum stands equally often, so that no
-weight of a stratum is taken for the quality of a judge.
+It climbs agreement with the people, 0 to 1, over examples in which every stratum stands equally often, so
+that no weight of a stratum is taken for the quality of a judge.
 """
 
 from __future__ import annotations
@@ -258,7 +255,7 @@ class Training:
     people: Scale
     seed: int
     budget: Budget
-    reflection: ModelSpec | None = None  # who writes instructions; the judge's own model where None
+    writer: ModelSpec  # who writes instructions
     log: Path | None = None  # where its calls are kept and found
     words: Mapping[str, str] = field(default_factory=dict)  # by item id, what feedback adds
     use_cache: bool = False  # take stored replies of other experiments
@@ -269,11 +266,6 @@ class Training:
     def metric(self) -> AgreementMetric:
         """Return the AgreementMetric over the training items."""
         return AgreementMetric(self.judge.signature, self.people, self.labels, words=self.words)
-
-    @property
-    def reflection_model(self) -> ModelSpec:
-        """The model that writes instructions."""
-        return reflection_spec(self.reflection or self.judge.model)
 
     def examples(self, draw: int) -> list[dspy.Example]:
         """Return the train split as a list of `dspy.Example`s, in a balanced order by the number `draw`."""
