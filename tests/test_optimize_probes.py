@@ -76,7 +76,6 @@ def chosen(monkeypatch: pytest.MonkeyPatch, agreement: dict[str, float], shares:
         for name, value in agreement.items()
     ]
     monkeypatch.setattr(probing, "choose", lambda scored, *_: Choice(scored[0], "by agreement alone"))
-    monkeypatch.setattr("judgecal.judges.PromptJudge.demos", [], raising=False)
     monkeypatch.setattr(probing.Footing, "of", lambda *_: None)
     gold = load_gold("starter")
     table = AgreementTable(gold, gold.select("dev"))
