@@ -357,9 +357,11 @@ def test_rows_on_questions_that_trained_a_judge_are_left_out_by_their_text_too()
 def test_labels_of_other_texts_or_of_a_table_that_has_grown_are_refused() -> None:
     labels = drawn_set(rows_of(), by_old)
     assert len(rows_of().labelled(labels).at) == 200
-    with pytest.raises(InputError, match="are none of these rows"):
+    with pytest.raises(InputError, match="200 of its labelled items are none of these 400"):
         rows_of(answers="changed").labelled(labels)
-    with pytest.raises(InputError, match="was drawn from 400 rows, and these are 500"):
+    with pytest.raises(
+        InputError, match="was drawn from 400 rows, and 0 of its labelled items are none of these 500"
+    ):
         rows_of(500).labelled(labels)
 
 

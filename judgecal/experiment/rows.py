@@ -17,7 +17,7 @@ import orjson
 from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.commands import wing
 from judgecal.engine.log import PRIVATE, Journal
-from judgecal.errors import InputError, listed, refuse, unknown_name
+from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.stored import find_experiment
@@ -115,8 +115,7 @@ class UnlabelledRows:
     known: tuple[Item, ...]
     of_known: tuple[RowVerdicts, RowVerdicts]
     where: str = ""  # what the rows are, in words
-    trained: frozenset[str] = frozenset()  # questions that a judge was trained on
-    n_left_out: int = 0  # rows on these
+    n_left_out: int = 0  # rows on questions that a judge was trained on
 
     @classmethod
     def of(
@@ -164,7 +163,6 @@ class UnlabelledRows:
             tuple(known[0]),
             (of_known[0], of_known[1]),
             where,
-            seen,
             n_left_out,
         )
 
@@ -212,34 +210,21 @@ class UnlabelledRows:
         place = {(item.item_id, item.sha): at for at, item in enumerate(self.items)}
         chance = {item.item_id: item.inclusion_probability or 0.0 for item in gold.items}
         done = [item for item in gold.items if item.item_id in gold.labels]
-        lost, n_rows = [item.item_id for item in done if (item.item_id, item.sha) not in place], 0.0
-        problems = []
         if not done or not all(chance.values()):
             n = sum(chance[item.item_id] > 0.0 for item in done)
-            problems.append(
+            raise InputError(
                 f"gold set {gold.name}: labels that decide are of rows drawn with a recorded chance "
                 f"(inclusion_probability), and {n} of its {len(gold.items)} items have both: import "
                 "the filled sheet of judgecal gold sheet EXPERIMENT --strata disagreement"
             )
-        else:  # each row had a chance: those drawn stand for all
-            n_rows = sum(1.0 / share for share in chance.values())
-        if lost:
-            problems.append(
-                f"gold set {gold.name}: {len(lost)} of its labelled items are none of these rows "
-                f"({listed(lost)}): name the table that they were drawn from with --on"
+        lost = [item.item_id for item in done if (item.item_id, item.sha) not in place]
+        n_rows = sum(1.0 / share for share in chance.values())  # each had a chance: those drawn stand for all
+        if lost or abs(n_rows - len(self.items)) > 0.5:
+            raise InputError(
+                f"{gold.name} was drawn from {n_rows:,.0f} rows, and {len(lost)} of its labelled items "
+                f"are none of these {len(self.items):,}: name the table that it was drawn from with --on, as "
+                "it was then"
             )
-        elif n_rows and abs(n_rows - len(self.items)) > 0.5:
-            problems.append(
-                f"gold set {gold.name} was drawn from {n_rows:,.0f} rows, and these are {len(self.items):,}: "
-                "name the table that it was drawn from with --on, as it was then"
-            )
-        if str(gold.scale) != str(self.gold.scale):
-            problems.append(
-                f"gold set {gold.name} is on {gold.scale}, the judges' people on {self.gold.scale}"
-            )
-        if self.trained & {item.group for item in gold.items}:
-            problems.append(f"gold set {gold.name}: a judge was trained on some of it, so it is not fresh")
-        refuse(problems)
         n_of, here = Counter(chance.values()), Counter(chance[item.item_id] for item in done)
         chances = [share * here[share] / n_of[share] for share in (chance[item.item_id] for item in done)]
         at = np.array([place[item.item_id, item.sha] for item in done], dtype=np.int64)
@@ -328,9 +313,8 @@ class UnlabelledRows:
             return why + allowed
         if on.decision is not None or on.more is None:
             return why if on.decision else f"{why}; labels of all of them would hardly settle it"
-        at_random = None if on.n_labels else on.labels_at_random
         more = f"{on.more:,}{' more' * bool(on.n_labels)} labels, mostly on those, would settle it"
-        return f"{why}; about {more}" + (f" ({at_random:,} at random)" if at_random else "")
+        return f"{why}; about {more}"
 
 
 def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
