@@ -266,11 +266,7 @@ class AgreementTable:
         return self._once(("map", judge.key, self.repeats), make)[1]
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
-        """Return an array of calibrated Verdicts, each by a map that did not see its question, or None.
-
-        Items x repeats, on the people's scale, by the gold labels or others; None where nothing can be
-        calibrated.
-        """
+        """Return an array of Verdicts on the people's scale, by maps that did not see the item, or None."""
         if labels is None:
             fit = self.cross_fit(judge)
         elif judge.constant is not None:
@@ -308,10 +304,7 @@ class AgreementTable:
         return fit_calibration(self.labels, self.verdicts(judge), fitted_on=fitted_on, **self.scaled(judge))
 
     def through(self, calibration: Calibration | None, judge: Verdicts) -> dict[str, Estimate]:
-        """Return METRIC -> Estimate of a judge's Verdicts, mapped by a Calibration or None (then empty).
-
-        An unscored item counts as wrong.
-        """
+        """Return METRIC -> Estimate (unscored as wrong) of Verdicts through a Calibration; empty for None."""
         if calibration is None:
             return {}
         mapped = calibration.mapped(self.verdicts(judge))
@@ -319,10 +312,7 @@ class AgreementTable:
 
 
 def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
-    """Return, from Items and a seed, those that free judges answer: all of few, else whole questions.
-
-    So many that they have `FREE_ITEMS` items at most.
-    """
+    """Return, from Items and a seed, those that free judges answer: `FREE_ITEMS` at most, whole questions."""
     if len(items) <= FREE_ITEMS:
         return tuple(items)
     groups = codes_of([item.group for item in items], len(items))

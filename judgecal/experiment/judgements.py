@@ -1,10 +1,8 @@
 """Judgements as they are read: in rows, of whole items, and as Parquet beside the journal of calls.
 
 A judge of single contexts stands beside labels of whole items by the mean of its verdicts on the contexts, of
-yes or no the share of yes (its precision). A label of a single context is a label of an item that has this
-context alone; there the mean is the verdict itself. A judge of pairs stands there by what it said in both
-orders; where the two contradict each other, by a tie, or without a verdict where it has none. Several calls
-of a judge become one in the same way.
+yes or no the share of yes (its precision). A judge of pairs stands there by what it said in both orders;
+where the two contradict each other, by a tie. Several calls of a judge become one in the same way.
 """
 
 from __future__ import annotations
@@ -45,9 +43,8 @@ def item_scale(judge: Judge) -> Scale:
 def whole_items(rows: Sequence[Judgement], scale: Scale | None = None) -> Sequence[Judgement]:
     """Merge Judgements of contexts, or pairs in two orders: a sequence, a Judgement an item and repeat.
 
-    Without a verdict on one of its contexts, or in one order, an item has none. Costs, tokens, attempts and
-    times are summed. A pair on which a judge contradicts itself is a tie, and unscored where its `scale` is
-    known to have none.
+    Without a verdict on one of its contexts, or in one order, an item has none. A pair on which a judge
+    contradicts itself is a tie, and unscored where its `scale` is known to have none.
     """
     if {*values_of(rows, "unit")} <= {ITEM_UNIT}:
         return rows
@@ -69,12 +66,7 @@ def whole_item(rows: Sequence[Judgement], scale: Scale | None = None) -> Judgeme
 
 
 def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
-    """Merge, under a judge's name, the Judgements of several calls on an item into a single Judgement.
-
-    The calls are made side by side: the slowest tells the time.
-
-    Without a verdict of one of its calls it has none.
-    """
+    """Merge, under a judge's name, the Judgements of several calls on an item into a single Judgement."""
     first, calls = rows[0], len(rows)
     if calls == 1:  # two names with one fingerprint are one judge and one call
         return first if first.judge == judge else dataclasses.replace(first, judge=judge)
@@ -84,17 +76,14 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
         judge=judge,
         judge_fingerprint=f"{first.judge_fingerprint}*{calls}",
         repeat=first.repeat // calls,
-        latency_s=max(latencies) if len(latencies) == calls else None,
+        latency_s=max(latencies) if len(latencies) == calls else None,  # they are made side by side
     )
 
 
 def judged_by(
     judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
 ) -> list[Judgement]:
-    """Return the list of those Judgements among rows that a judge, by name and by fingerprint, gave.
-
-    Where a call of several is not there, there is none.
-    """
+    """Return the list of those Judgements among rows that a judge, by name and by fingerprint, gave."""
     single, calls = single_calls(fingerprint)
     calls_made = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
     calls_made = sorted(calls_made, key=lambda row: row.repeat) if calls > 1 else calls_made
@@ -103,10 +92,9 @@ def judged_by(
 
 
 def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
-    """Rows of one item as one: the mean of numbers; of words the one that most say, none where two have as
-    many; of a pair then a tie.
+    """Rows of one item as one: the mean of numbers, the commonest word; none where a row has no verdict.
 
-    Without a verdict on one of them there is none. Costs, tokens, attempts and times are summed.
+    Costs, tokens, attempts and times are summed.
     """
     first, failed = rows[0], next((row for row in rows if row.verdict is None), None)
     verdict, reasoning, error = None, first.reasoning, failed.error if failed else None

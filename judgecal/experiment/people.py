@@ -30,11 +30,7 @@ EPSILONS = (0.2, 0.15, 0.1)
 def tied_items(
     gold: GoldSet, split: str, labelled: Sequence[Item], *, without_groups: frozenset[str] = frozenset()
 ) -> tuple[Item, ...]:
-    """Return Items, from a GoldSet, a split and its labelled Items, on which raters tie, beside those.
-
-    `labelled` are the labelled items asked for; where they are not all of the split, those up to the last of
-    them.
-    """
+    """Return Items, from a GoldSet, a split and its labelled Items, on which raters tie, up to the last."""
     if not gold.tied:
         return ()
     pool = gold.select(split, without_groups=without_groups)
@@ -119,11 +115,7 @@ def with_people(table: AgreementTable, column: Verdicts, judge: JudgeEntry, *, n
 
 
 def alt_tests(table: AgreementTable, column: Verdicts) -> tuple[AltTest, ...]:
-    """Return a tuple of AltTests, from an AgreementTable and a judge's Verdicts, by its first verdicts.
-
-    Its verdicts pass the map onto the people's scale that was fitted on other questions' gold labels; as they
-    are where that cannot be.
-    """
+    """Return AltTests, from an AgreementTable and a judge's Verdicts: of the first, calibrated if can be."""
     items, people, given = _items(table), table.gold.scale, first_verdicts(table, column)
     groups = {item_id: item.group for item_id, item in items.items()}
     fit = cross_fit(

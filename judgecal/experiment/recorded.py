@@ -1,5 +1,4 @@
-"""Judgements recorded anywhere, read from a file as columns of the agreement table; alone, or beside people's
-labels in one table."""
+"""Judgements recorded anywhere, read from a file, alone or beside people's labels in one table."""
 
 from __future__ import annotations
 
@@ -47,11 +46,9 @@ def read_recorded(
 ) -> Recorded:
     """Read the file at a path, with the GoldSet whose items it is about, as Recorded judgements.
 
-    Where no judge column is named it is `judge`, and without such a column the whole file is one judge, named
-    after it.
-    Verdicts are read on `verdict_scale`; by default on the people's, or where more of a judge's verdicts can
-    be read so as percentages or as fractions of 1. An empty or unreadable verdict is an unscored row; `error`
-    may say why there is none.
+    Without a column `judge`, or the one named, the whole file is one judge, named after it. Verdicts
+    are read on `verdict_scale`, by default on the one that most can be read on. An empty or unreadable verdict
+    is an unscored row; `error` may say why there is none.
     """
     table = read_table(path)
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))

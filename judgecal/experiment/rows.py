@@ -56,13 +56,12 @@ ROWS = "rows.json"
 
 @dataclass(frozen=True, slots=True)
 class Differ:
-    """How far two judges differ on rows without labels; `worst_loss` is one-sided, None where nothing bounds
-    it."""
+    """How far two judges differ on rows without labels."""
 
     n: int
     n_groups: int
     share: Estimate
-    worst_loss: Estimate | None
+    worst_loss: Estimate | None  # one-sided; None where nothing bounds it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -406,17 +405,13 @@ def find_source(name: str, workspace: Workspace, *, labelling: bool = False) -> 
 
 @dataclass(frozen=True, slots=True)
 class LabelSample:
-    """Items to be labelled, with their chances, and the set `card` that their labels will make.
-
-    Where they join a set that is there, `before`, `earlier` are its items with the chances that they have
-    now.
-    """
+    """Items to be labelled, with their chances, and the set `card` that their labels will make or join."""
 
     card: Card
     items: tuple[Item, ...]
     notes: tuple[str, ...]
-    before: GoldSet | None = None
-    earlier: tuple[Item, ...] = ()
+    before: GoldSet | None = None  # the set that they join
+    earlier: tuple[Item, ...] = ()  # its items with the chances that they have now
 
     def write(self, workspace: Workspace) -> GoldSet:
         """Write its own sample as a set into a Workspace, with earlier labels; return the GoldSet."""

@@ -1,9 +1,4 @@
-"""What an experiment left on disk, read back: its judges with their judgements, the items, who has no
-verdict.
-
-No model is called, no key is needed and no signature is run: what is shown of judges was written down when
-they were made.
-"""
+"""What an experiment left on disk, read back without a call: its judges with their judgements, the items."""
 
 from __future__ import annotations
 
@@ -153,10 +148,7 @@ class Unread(Result):
 def unread_judge(
     judge: str, rows: Iterable[Judgement], *, n_expected: int = 0, sealed: Container[str] = ()
 ) -> UnreadReplies | None:
-    """Return UnreadReplies, from a judge's name and Judgements without a verdict; None where any has.
-
-    `sealed` are the ids of test items.
-    """
+    """Return UnreadReplies of a judge's name and Judgements without a verdict; None where any has."""
     judged = list(rows)
     if any(row.verdict is not None for row in judged) or not (judged or n_expected):
         return None

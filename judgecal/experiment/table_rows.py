@@ -59,10 +59,7 @@ class ReadRow:
         return dataclasses.replace(item, contexts=texts)
 
     def lacking(self, judge: Judge) -> str | None:
-        """Return a text on what a Judge asks for and this row lacks; None where it has all.
-
-        An answer may be empty.
-        """
+        """Return a text on what a Judge asks for and this row lacks, but an answer; None where it has all."""
         inputs, problems = judge.inputs, self.problems
         rules: tuple[str, ...] = getattr(judge, "rules", ())
         if rules and self.item.expect.keys().isdisjoint(rules):

@@ -128,10 +128,7 @@ def by_pair(labels: Labels, verdicts: Matrix, number: Callable[[Label, Label], f
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Judgements by class: a row for what people say, a column for what the judge says.
-
-    A last column is for no verdict, where the judge has judgements without one.
-    """
+    """Judgements by class: rows by people, columns by the judge, a last one for no verdict, if any."""
 
     classes: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
@@ -393,10 +390,7 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
 
 
 def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
-    """Return a dict from Items: (trait, value) -> array of places of the items that have it.
-
-    In the order of the first of them; the bins of length are thirds of the items.
-    """
+    """Return a dict from Items: (trait, value) -> array of places of its items, by the first of them."""
     answers = [item.answered for item in items]
     lengths = [len(answer.split()) for answer in answers]
     ordered = sorted(lengths)
