@@ -58,7 +58,7 @@ def test_percentages_on_binary_labels(judgecal: Run, people: list[dict[str, Any]
     assert found["notes"] == [note]
     # The same as fractions of 1, which is said; as percentages each of them would be a fail.
     ran = alone(judgecal, tmp_path, by_kind(people, 0.8, "0.5", 0.1), "f.csv")
-    assert "f.csv: all verdicts of f lie in 0..1: we read them as fractions of 1" in ran.err
+    assert "f.csv: we read f as fractions of 1, which its verdicts fit" in ran.err
     assert one_object(ran)["judges"][0]["agreement"] == judge["agreement"]
 
 

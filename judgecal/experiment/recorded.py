@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import re
 import shlex
@@ -23,8 +24,8 @@ from judgecal.scale import Scale
 from judgecal.tables import Columns, Table, read_table
 from judgecal.tables.guess import guess_columns
 
-_TEXTS = ("reasoning", "error", "error.message")
 _AMOUNTS = ("cost_usd", "latency_s")
+_TEXTS = ("reasoning", "error", "error.message", *_AMOUNTS)
 _OPEN = Splits(train=0.0, dev=1.0, test=0.0)
 _FORCE = ", or --force if the scale is right"
 _NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
@@ -47,7 +48,7 @@ def read_recorded(
     """Read the file at a path, with the GoldSet whose items it is about, as Recorded judgements.
 
     Without a column `judge`, or the one named, the whole file is one judge, named after it. Verdicts
-    are read on `verdict_scale`, by default on the one that most can be read on. An empty or unreadable verdict
+    are read on `verdict_scale`, by default as most can be read. An empty or unreadable verdict
     is an unscored row; `error` may say why there is none.
     """
     table = read_table(path)
@@ -56,15 +57,12 @@ def read_recorded(
     table.require(item_column, verdict_column, *([named.judge] if named.judge is not None else []))
     frame, judge_column = table.frame, named.judge or "judge"
     judge = pl.col(judge_column).str.strip_chars() if judge_column in table.fields else pl.lit(path.stem)
-    texts = [
-        pl.col(name) if name in table.fields else pl.lit("").alias(name) for name in (*_TEXTS, *_AMOUNTS)
-    ]
     every = frame.select(
         pl.Series("line", table.numbers, dtype=pl.Int64),
         pl.col(item_column).alias("item_id"),
         judge.alias("judge"),
         pl.col(verdict_column).alias("cell"),
-        *(text.str.strip_chars() if text.meta.output_name() != "reasoning" else text for text in texts),
+        *(pl.col(name).str.strip_chars() for name in _TEXTS if name in table.fields),
     )
     of_set = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
     if not len(of_set):
@@ -77,25 +75,24 @@ def read_recorded(
     _check_rows(table, of_set)
     # of a file its bytes, of a data set of the Hub its rows
     content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
-    sha256, notes = hashlib.sha256(content).hexdigest(), []
-    if len(of_set) < len(every):
-        notes.append(f"{len(every) - len(of_set)} rows of {path.name} name no item of the set")
+    notes = (f"{len(every) - len(of_set)} rows of {path.name} name no item of the set",)
     of_judges = of_set.partition_by("judge", maintain_order=True)
     config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
-    return _recorded(gold, of_judges, table, path.name, sha256, config, verdict_scale, tuple(notes))
+    recorded = _recorded(gold, of_judges, table, content, verdict_scale, config)
+    return dataclasses.replace(recorded, notes=notes if len(of_set) < len(every) else ())
 
 
 def _recorded(
     gold: GoldSet,
     of_judges: Sequence[pl.DataFrame],
     table: Table,
-    file: str,
-    sha256: str,
-    config: Mapping[str, Any],
+    content: bytes,
     scale: str | None,
-    notes: tuple[str, ...] = (),
+    config: Mapping[str, Any],
 ) -> Recorded:
     """The judges of some frames, a row a judgement, with what a configuration says of them."""
+    config = {"file": table.path.name, "sha256": hashlib.sha256(content).hexdigest(), **config}
+    config |= {} if scale is None else {"verdict_scale": scale}
     items = {item.item_id: item for item in gold.items}
     named = None if scale is None else Scale.parse(scale)
     judges, columns = list[RecordedJudge](), list[Verdicts]()
@@ -105,26 +102,21 @@ def _recorded(
         again = "again: delete one of its rows"
         refuse([f"{table.place(line)}: {judge} judged item {item} {again}" for line, item in twice])
         read_as, of_verdicts = _scales(judge, rows["cell"].to_list(), gold.scale, named, table.where)
-        fingerprint = hashlib.sha256(f"{sha256}\n{judge}".encode()).hexdigest()[:16]
+        fingerprint = hashlib.sha256(f"{config['sha256']}\n{judge}".encode()).hexdigest()[:16]
         recorded = RecordedJudge(judge, of_verdicts, fingerprint)
         item_ids = rows["item_id"].to_list()
         refuse_unfit(recorded, [items[item_id] for item_id in item_ids])
-        cells = rows["cell"].unique().to_list()
-        read = [read_verdict(read_as, cell) for cell in cells]
+        said = pl.Float64 if of_verdicts.numeric else pl.String
+        schema = {"cell": pl.String, "said": said, "kind": pl.String, "message": pl.String}
+        read = list[tuple[Any, ...]]()
+        for cell in rows["cell"].unique().to_list():
+            verdict, failure = read_verdict(read_as, cell)
+            read.append((cell, verdict, failure and failure.kind, failure and failure.message))
+        verdicts = pl.DataFrame(read, schema=schema, orient="row")
+        rows = rows.with_columns(pl.lit("").alias(name) for name in _TEXTS if name not in rows.columns)
         empty = pl.col("cell").str.strip_chars() == ""
         why = pl.coalesce(pl.col("error.message").replace("", None), pl.col("error").replace("", None))
         stated = empty & why.is_not_null()
-        failures = [failure for _, failure in read]
-        verdicts = pl.DataFrame(
-            {
-                "cell": cells,
-                "said": pl.Series(
-                    [v for v, _ in read], dtype=pl.Float64 if of_verdicts.numeric else pl.String
-                ),
-                "kind": pl.Series([failure and failure.kind for failure in failures], dtype=pl.String),
-                "message": pl.Series([failure and failure.message for failure in failures], dtype=pl.String),
-            }
-        )
         failed = pl.col("kind").is_not_null()
         frame = rows.join(verdicts, on="cell", how="left", maintain_order="left").select(
             "item_id",
@@ -142,8 +134,7 @@ def _recorded(
         )
         judges.append(recorded)
         columns.append(Verdicts.from_calls(recorded, VerdictRows.from_frame(frame)))
-    config = {"file": file, "sha256": sha256, **config} | ({} if scale is None else {"verdict_scale": scale})
-    return Recorded(file, tuple(judges), tuple(columns), config, notes)
+    return Recorded(table.path.name, tuple(judges), tuple(columns), config)
 
 
 def _check_rows(table: Table, rows: pl.DataFrame) -> None:
@@ -151,7 +142,7 @@ def _check_rows(table: Table, rows: pl.DataFrame) -> None:
     judged, problems = rows.unique("judge", maintain_order=True), list[str]()
     for line in judged.filter(pl.col("judge") == "")["line"].to_list():
         problems.append(f"{table.place(line)}: the judge has no name: fill it in")
-    for name in _AMOUNTS:
+    for name in (name for name in _AMOUNTS if name in rows.columns):
         amount = pl.col(name).cast(pl.Float64, strict=False)
         wrong = (pl.col(name) != "") & ~((amount >= 0.0) & amount.is_finite()).fill_null(value=False)
         for line, text in rows.filter(wrong).select("line", name).iter_rows():
@@ -164,11 +155,11 @@ def _scales(
 ) -> tuple[Scale, Scale]:
     """The scale that a judge's cells are read on, and that of its verdicts; what was told by them is said."""
     read_as = named or verdict_scale(people, cells)
-    if named is None and read_as.from_fraction:
-        notice(f"judgecal: {where}: all verdicts of {judge} lie in 0..1: we read them as fractions of 1")
-    elif named is None and read_as.kind in ("ordinal", "points"):
-        fits = f"we read {judge} on {read_as}, which its verdicts fit (--verdict-scale overrides)"
-        notice(*([f"judgecal: {where}: {fits}"] * ((read_as.low, read_as.high) != (people.low, people.high))))
+    moved = read_as.kind in ("ordinal", "points") and (read_as.low, read_as.high) != (people.low, people.high)
+    if named is None and (moved or read_as.from_fraction):
+        what = "as fractions of 1" if read_as.from_fraction else f"on {read_as}"
+        fits = "which its verdicts fit (--verdict-scale overrides)"
+        notice(f"judgecal: {where}: we read {judge} {what}, {fits}")
     if read_as.from_fraction:
         return read_as, Scale.parse("percentage")
     if (read_as.kind, read_as.low, read_as.high) == (people.kind, people.low, people.high):
@@ -203,7 +194,7 @@ def read_labelled_table(
             f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
             "right: add answers that people label otherwise"
         )
-    recorded = _judges_of_table(made, file, table, verdict_scale) if columns.verdicts else None
+    recorded = _judges_of_table(made, table, verdict_scale) if columns.verdicts else None
     typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
     config = {
         "file": str(file),
@@ -215,7 +206,7 @@ def read_labelled_table(
     return gold, recorded, config
 
 
-def _judges_of_table(made: Imported, file: Path, table: Table, scale: str | None) -> Recorded:
+def _judges_of_table(made: Imported, table: Table, scale: str | None) -> Recorded:
     """The judges whose verdicts stand in columns of the table; refused where one of these holds none."""
     read, of_judges = made.read, list[pl.DataFrame]()
     assert read is not None  # of a table
@@ -225,12 +216,9 @@ def _judges_of_table(made: Imported, file: Path, table: Table, scale: str | None
             pl.Series("item_id", read.item_ids, dtype=pl.String),
             pl.Series("cell", cells, dtype=pl.String).fill_null(""),
         ]
-        more = {name: pl.lit("") for name in (*_TEXTS, *_AMOUNTS)}
-        of_judges.append(pl.DataFrame(columns).with_columns(**more, judge=pl.lit(judge)))
+        of_judges.append(pl.DataFrame(columns).with_columns(judge=pl.lit(judge)))
     content = repr([read.item_ids, *read.verdicts.items()]).encode()
-    config = {"judge_column": None, "verdict": "verdict", "item": "item_id"}
-    sha256 = hashlib.sha256(content).hexdigest()
-    recorded = _recorded(made.gold, of_judges, table, file.name, sha256, config, scale)
+    recorded = _recorded(made.gold, of_judges, table, content, scale, {})
     for column in recorded.columns:
         if not any(verdict is not None for verdict in values_of(column.rows, "verdict")):
             texts = sorted({row.cells[column.judge] for row in table.rows} - {""})
