@@ -102,7 +102,6 @@ class LabelJournal:
             decode=lambda line: line.removesuffix(b"\n"),
             synced=True,
             ended=_is_json,
-            follow=False,
         )
         number = 0
         for number, line in enumerate(self._log.rows(), start=1):

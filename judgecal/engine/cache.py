@@ -29,7 +29,6 @@ from judgecal.workspace import Workspace
 _FILE = "replies.sqlite"
 _MAX_BYTES = 1 << 30
 _WAITS_S = 0.5
-_MOST_WAITING = 1 << 22  # characters
 stored_reply = line_reader(Reply)
 _SCHEMA = "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, reply TEXT NOT NULL, at REAL NOT NULL)"
 
@@ -107,7 +106,6 @@ class ReplyCache:
         except (sqlite3.Error, OSError) as error:
             raise self._unusable(error) from error
         self._pending: dict[str, tuple[str, str, float]] = {}
-        self._waiting = 0  # characters of what is pending
         self._flushed = time.monotonic()
 
     def __enter__(self) -> ReplyCache:
@@ -146,10 +144,8 @@ class ReplyCache:
         What is lost with a killed process is the stored copy of that half second; the journal has the
         judgements.
         """
-        text = as_line(reply).decode()
-        self._pending[key] = (key, text, time.time())
-        self._waiting += len(text)
-        self.flush(now=self._waiting > _MOST_WAITING)
+        self._pending[key] = (key, as_line(reply).decode(), time.time())
+        self.flush()
 
     def flush(self, *, now: bool = False) -> None:
         """Write the cache's own waiting replies, every 0.5 s or `now`; a full disk costs no judgement."""
@@ -157,7 +153,7 @@ class ReplyCache:
         if not now and moment - self._flushed < _WAITS_S:
             return
         self._flushed = moment
-        rows, self._pending, self._waiting = sorted(self._pending.values()), {}, 0
+        rows, self._pending = sorted(self._pending.values()), {}
         try:
             if self._db.in_transaction:  # of `get`
                 self._db.execute("COMMIT")

@@ -89,7 +89,6 @@ class Log(Generic[T]):
         damaged: told of such a line, as `path:number`, and why; what it raises ends the reading.
         synced: whether a row is on the disk when `append` returns, and not only with the operating system.
         ended: whether a last line without its newline lacks that alone, and is a line all the same.
-        follow: whether the path may be a link.
         mode: of the file, where it is made.
 
     Attributes:
@@ -106,7 +105,6 @@ class Log(Generic[T]):
         damaged: Callable[[str, Exception], None] | None = None,
         synced: bool = False,
         ended: Callable[[bytes], bool] = lambda _: False,
-        follow: bool = True,
         mode: int = PRIVATE,
     ) -> None:
         self.path, self._name = path, str(path)
@@ -115,7 +113,6 @@ class Log(Generic[T]):
         self._encode, self._decode = encode, decode
         self._damaged = damaged or (lambda where, error: report_damaged(where, what, str(error)))
         self._synced, self._ended, self._mode = synced, ended, mode
-        self._flags = getattr(os, "O_BINARY", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
         self._lock: FileLock | None = None
         self._file: int | None = None
         self._identity: tuple[int, int] | None = None
@@ -155,7 +152,8 @@ class Log(Generic[T]):
             if lock:
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 self._lock = _locked(self.path)
-            self._file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | self._flags, self._mode)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_BINARY", 0)
+            self._file = os.open(self.path, flags, self._mode)
             if lock:
                 opened = os.fstat(self._file)
                 self._identity = (opened.st_dev, opened.st_ino)

@@ -45,17 +45,6 @@ _LONG_PROSE = re.compile(
     r"|(prompt|input) is too long|too large for model|longer than the model's context|request too large",
     re.IGNORECASE,
 )
-_STATUS_OF_WORD = {
-    "overloaded_error": 529,
-    "api_error": 500,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "timeout_error": 504,
-    "request_too_large": 413,
-    "not_found_error": 404,
-    "permission_error": 403,
-    "invalid_request_error": 400,
-}
 # Advice of DSPy's client on its own arguments, and its innards.
 _NOT_FOR_OUR_USER = ("\n  To fix:", "\nTraceback (most recent call last)")
 # What litellm says where nothing was sent and no other call can do better.
@@ -140,8 +129,6 @@ def error_inside(
     stated = _stated(data if data.get("error") else {"error": inner})
     code = at(inner, "code")
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    for word in stated.words & _STATUS_OF_WORD.keys():
-        status = _STATUS_OF_WORD[word]
     return _judged(spec, status, stated, {}, secrets)
 
 
@@ -231,9 +218,6 @@ def _stated(data: Mapping[str, Any]) -> _StatedError:
 
 def asked_wait(headers: Mapping[str, str]) -> float | None:
     """Return the wait in seconds that headers (dict) state as a number or a date; None where they do not."""
-    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
-        if (wait := _seconds(headers.get(name))) is not None:
-            return wait / 1000.0
     date = headers.get("retry-after")
     wait = _seconds(date)
     if wait is not None or not date:
