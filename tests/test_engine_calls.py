@@ -312,7 +312,7 @@ from tests.support.calls import some_calls, stub_model
 answered = 0
 
 class Transport:
-    async def send(self, messages, *, repeat, schema):
+    async def send(self, messages, schema):
         global answered
         await asyncio.sleep(0.01)
         answered += 1

@@ -72,7 +72,7 @@ async def called(
     outcomes: list[Reply | CallFailed] = []
     for _ in range(times):
         try:
-            outcomes.append(await transport.send([{"role": "user", "content": "u"}], repeat=0))
+            outcomes.append(await transport.send([{"role": "user", "content": "u"}]))
         except CallFailed as failure:
             outcomes.append(failure)
         await asyncio.sleep(pause)

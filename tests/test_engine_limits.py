@@ -239,10 +239,8 @@ def test_where_the_leader_fails_the_next_one_tries(drive: Callable[..., Any]) ->
 
 def test_a_refused_key_starts_no_further_call(drive: Callable[..., Any]) -> None:
     class Refusing(Server):
-        async def send(
-            self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-        ) -> Reply:
-            await super().send(messages, repeat=repeat)
+        async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
+            await super().send(messages)
             raise AuthError("the provider refused the key")
 
     server = Refusing(good)

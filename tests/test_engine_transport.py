@@ -52,7 +52,7 @@ def send(spec: ModelSpec, messages: Sequence[dict[str, str]] = MESSAGES) -> Repl
     async def once() -> Reply:
         transport = open_transport(spec)
         try:
-            return await transport.send(messages, repeat=0)
+            return await transport.send(messages)
         finally:
             await transport.close()
 

@@ -39,7 +39,7 @@ def attempt(spec: ModelSpec) -> CallFailed | AuthError:
     async def once() -> None:
         transport = open_transport(spec)
         try:
-            await transport.send([{"role": "user", "content": "u"}], repeat=0)
+            await transport.send([{"role": "user", "content": "u"}])
         finally:
             await transport.close()
 

@@ -203,7 +203,7 @@ def send(spec: ModelSpec, schema: ReplySchema | None) -> str:
     async def once() -> str:
         transport = open_transport(spec)
         try:
-            return (await transport.send([{"role": "user", "content": "u"}], repeat=0, schema=schema)).text
+            return (await transport.send([{"role": "user", "content": "u"}], schema)).text
         finally:
             await transport.close()
 

@@ -138,7 +138,7 @@ class CallRunner:
             AuthError: the provider refused the key.
         """
         if not self._shared:
-            return await self._call(messages, repeat, schema)
+            return await self._call(messages, schema)
         key = cache_key(self._spec, messages, repeat, schema)
         while (flight := self._flights.get(key)) is not None:
             with self._slots.parked():
@@ -151,7 +151,7 @@ class CallRunner:
         flight = self._flights[key] = self._loop.create_future()
         result = CallResult()
         try:
-            result = await self._call(messages, repeat, schema)
+            result = await self._call(messages, schema)
         finally:
             del self._flights[key]
             flight.set_result(result.reply)
@@ -159,7 +159,7 @@ class CallRunner:
             self._cache.put(key, stored_as(result.reply))
         return result
 
-    async def _call(self, messages: Sequence[Message], repeat: int, schema: ReplySchema | None) -> CallResult:
+    async def _call(self, messages: Sequence[Message], schema: ReplySchema | None) -> CallResult:
         """Attempts until one ends the call; one whose schema is refused is followed by the next at once."""
         spec, sent, key, first = self._spec, schema, tuple[str, ...](), None
         if schema is not None and spec.structured == "auto":
@@ -176,7 +176,7 @@ class CallRunner:
             while True:
                 began = await self._slots.take(first=not result.attempts)
                 try:
-                    wait = await self._attempt(messages, repeat, sent, result, worst=worst, began=began)
+                    wait = await self._attempt(messages, sent, result, worst=worst, began=began)
                 finally:
                     self._slots.give_back()
                 if key and result.reply is not None:
@@ -197,7 +197,6 @@ class CallRunner:
     async def _attempt(
         self,
         messages: Sequence[Message],
-        repeat: int,
         schema: ReplySchema | None,
         result: CallResult,
         *,
@@ -215,7 +214,7 @@ class CallRunner:
         unseen = True  # also where the attempt is dropped in mid-air: the provider may bill it all the same
         try:
             start = self._loop.time()
-            answer = await self.transport.send(messages, repeat=repeat, schema=schema)
+            answer = await self.transport.send(messages, schema)
             answer = clean_reply(redacted_reply(answer, self._secrets, sent=self._sent_secrets))
             reply, bill = with_bill(self._spec, messages, answer)
             took = self._loop.time() - start

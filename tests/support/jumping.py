@@ -53,9 +53,7 @@ class Server:
         self.started: list[tuple[float, str]] = []  # when, what
         self.landed_at = 0.0
 
-    async def send(
-        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-    ) -> Reply:
+    async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
         clock = asyncio.get_running_loop().time
         text = messages[-1]["content"]
         self.started.append((clock(), text))

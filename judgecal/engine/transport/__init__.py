@@ -19,8 +19,8 @@ __all__ = ["Transport", "open_transport"]
 class Transport(Protocol):
     """One way to a model; `send` ends within the model's timeout."""
 
-    async def send(self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None) -> Reply:
-        """Send messages once, for a repeat (number), by a ReplySchema or None, and return the Reply.
+    async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
+        """Send messages once, by a ReplySchema or None, and return the Reply.
 
         Raises:
             CallFailed: there is no reply.
@@ -44,10 +44,8 @@ class EmbeddedTransport:
     async def close(self) -> None:
         """Do nothing: no connection is open."""
 
-    async def send(
-        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-    ) -> Reply:
-        """Return the embedded model's Reply to messages and a repeat (number), alike for all; never fails."""
+    async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
+        """Return the embedded model's Reply to messages, with a ReplySchema (unused) or None; never fails."""
         start = time.perf_counter()
         text, chances = self._reply(messages)
         took = time.perf_counter() - start

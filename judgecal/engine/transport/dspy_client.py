@@ -58,10 +58,8 @@ class DspyTransport:
     async def close(self) -> None:
         """Do nothing: DSPy's client closes its own connections."""
 
-    async def send(
-        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-    ) -> Reply:
-        """Send messages for a repeat (number) and return the Reply, sent anew where chances are refused."""
+    async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
+        """Send messages by a ReplySchema or None, return the Reply; sent anew where chances are refused."""
         return await self._chances.told(functools.partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:

@@ -58,12 +58,8 @@ class HttpTransport:
             await self._session.close()
             self._session = None
 
-    async def send(
-        self, messages: Sequence[Message], *, repeat: int, schema: ReplySchema | None = None
-    ) -> Reply:
-        """Send messages for a repeat (number) and return the Reply, sent anew where chances are refused."""
-        if not self._spec.weighs:
-            return await self._sent(messages, schema, 0)
+    async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
+        """Send messages by a ReplySchema or None, return the Reply; sent anew where chances are refused."""
         return await self._chances.told(partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
