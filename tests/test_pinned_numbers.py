@@ -14,7 +14,6 @@ import importlib
 import itertools
 import json
 import math
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
@@ -208,6 +207,11 @@ def codes(keys: Any, n: int) -> Ints:
     )
 
 
+def write_all() -> None:
+    """Write all files with what their calls give now."""
+    for name in FILES:
+        write(name)
+
+
 if __name__ == "__main__":
-    for file in sys.argv[1:] or FILES:
-        write(file)
+    write_all()

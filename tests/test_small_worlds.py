@@ -11,7 +11,6 @@ import difflib
 import hashlib
 import json
 import random
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -270,7 +269,12 @@ def test_every_decision_is_as_it_was(name: str) -> None:
     assert not changed, f"{changed}\nwhere it is meant: python -m tests.test_small_worlds"
 
 
-if __name__ == "__main__":
+def write_all() -> None:
+    """Write all files anew."""
     FOLDER.mkdir(exist_ok=True)
-    for each in sys.argv[1:] or SETS:
-        (FOLDER / f"{each}.txt").write_text(played(each), encoding="utf-8")
+    for name in SETS:
+        (FOLDER / f"{name}.txt").write_text(played(name), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_all()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import contextlib
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -398,6 +399,8 @@ def main() -> None:
             for name, text in write(world, Path(folder) / "workspace").items():
                 (GOLDEN / world / name).write_text(text, encoding="utf-8")
     write_golden()
+    for module in ("tests.test_pinned_numbers", "tests.test_small_worlds"):
+        importlib.import_module(module).write_all()
 
 
 if __name__ == "__main__":
