@@ -24,10 +24,9 @@ NOT_GIVEN: dict[str, Any] = {
     "level": 0.95, "margin": 0.03, "seed": 0, "low": 0.0, "high": 1.0, "n_perm": 10_000, "n_draws": 20_000,
     "calibrate": True, "n_judges": 1, "trust_lock": False, "replace": False, "allow_below_floor": False,
     "allow_unconfirmed": False, "retry_unscored": False, "use_cache": True, "probes": False, "raw": False,
-    "n": 0, "n_expected": 0, "n_left_out": 0, "n_tied": 0, "n_unscored": 0, "n_waiting": 0, "usd": 0.0, "ties": 0.0,
-    "at_mark": False, "by_class": False, "is_rate": False, "row": False, "root": False, "plain": True, "fewest": 1,
-    "lowest": -1.0, "epsilon": 0.0, "skewness": 0.0, "step": 0.0, "rest": 0.0, "pseudo": 0.0, "tiny": 0.0,
-    "fits": True, "free": False, "kept": False, "people": False,
+    "n": 0, "n_expected": 0, "n_tied": 0, "n_unscored": 0, "at_mark": False, "by_class": False, "is_rate": False,
+    "row": False, "root": False, "plain": True, "fewest": 1, "lowest": -1.0, "epsilon": 0.0, "skewness": 0.0,
+    "step": 0.0, "rest": 0.0, "pseudo": 0.0, "tiny": 0.0, "fits": True, "free": False, "people": False,
 }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """What the commands decide on small and awkward sets, as `tests/golden/small` holds it: JSON and text of each command.
 
-A set has few questions, a scarce class, ties, repeats, unequal chances, unscored verdicts, judges alike or silent; a
+A set has few questions, a scarce class, ties, unequal chances, unscored verdicts, judges alike or silent; a
 lock is gated, drifts, is migrated and rated. `python -m tests.test_small_worlds` writes the files anew.
 """
 
@@ -57,7 +57,7 @@ def rows_of(n_questions: int, rng: random.Random, *, most: int = 3) -> list[dict
 
 def recorded(
     folder: Path, *, scale: str, labels: Sequence[Any], n: int, seed: int, verdicts: Sequence[Any] = (),
-    raters: int = 1, repeats: int = 1, drawn: bool = False, most: int = 3, splits: str = "seed = 1",
+    raters: int = 1, drawn: bool = False, most: int = 3, splits: str = "seed = 1",
 ) -> None:  # fmt: skip
     """A gold set `made`, of one rater or several who tie at times, and recorded judgements of six judges on it."""
     rng = random.Random(seed)
@@ -80,22 +80,18 @@ def recorded(
         },
     )
     for judge, share in JUDGES.items():
-        for row, repeat in ((row, repeat) for row in rows for repeat in range(repeats)):
+        for row in rows:
             verdict = rng.choice(steps) if rng.random() < share else place[truth[row["item_id"]]]
             cost, latency = {"dear": 0.002, "coin": 0.0001}.get(judge, 0.0003), rng.random()
-            line = {
-                "judge": judge,
-                "item_id": row["item_id"],
-                "repeat": repeat,
-                "verdict": verdict,
-                "cost_usd": cost,
-            }
+            line = {"judge": judge, "item_id": row["item_id"], "verdict": verdict, "cost_usd": cost}
             if judge == "hasty" and rng.random() < 0.15:
                 line |= {
                     "verdict": None,
                     "error": {"kind": rng.choice(["parse", "timeout"]), "message": "none"},
                 }
-            lines.append({**line, "latency_s": latency, "reasoning": f"because {repeat}"})
+            lines.append({**line, "latency_s": latency, "reasoning": f"because of {judge}"})
+    absent = {"coin": {rows[0]["item_id"]}, "dear": {row["item_id"] for row in rows[1:4]}}
+    lines = [line for line in lines if line["item_id"] not in absent.get(line["judge"], ())]
     lines += [{**line, "judge": "twin"} for line in lines if line["judge"] == "good"]
     lines += [
         {**line, "judge": "silent", "verdict": None, "error": {"kind": "refused", "message": "no"}}
@@ -164,7 +160,8 @@ def locked(
     made_gold(
         folder / "gold" / "made",
         [row for row, _ in gold],
-        [(row["item_id"], "ann", label) for row, label in gold],
+        [(row["item_id"], "ann", label) for row, label in gold]
+        + [(row["item_id"], "bob", labels[labels.index(label) - 1]) for row, label in gold[::6]],
         scale=scale,
         splits="seed = 2",
     )
@@ -187,6 +184,28 @@ def locked(
         )
         out.writeheader()
         out.writerows(row for row, _ in rows)
+
+
+def tabled(folder: Path, *, seed: int) -> None:
+    """A table of 70 answers, of which people labelled two in three, with the verdicts of three judges."""
+    rng = random.Random(seed)
+    with (folder / "table.csv").open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file)
+        out.writerow(["question", "answer", "system", "person", "good", "graded", "coin"])
+        for row in rows_of(35, rng):
+            right = rng.random() < 0.6
+            good = right if rng.random() > 0.1 else not right
+            graded = "" if rng.random() < 0.05 else f"{(70 if right else 35) + rng.randint(-30, 30)}"
+            person = ("yes" if right else "no") if rng.random() < 0.7 else ""
+            verdicts = ["yes" if good else "no", graded, rng.choice(["yes", "no"])]
+            out.writerow([row["question"], row["answer"], row["system"], person, *verdicts])
+
+
+TABLED = (
+    "agreement table.csv --label person --verdict good --verdict graded --verdict coin --name t --json",
+    "report t --full", "compare t --name ct --json", "select t --name st --json",
+    "agreement table.csv --label person --verdict graded --scale binary --name one -o rows.csv --json",
+)  # fmt: skip
 
 
 def choosing(*metrics: str) -> tuple[str, ...]:
@@ -221,10 +240,13 @@ GATED = (
     "migrate --lock judge.lock.json --to checks.py:new@python --margin 0.1 --name good --on rows.csv --json",
     "judge rows.csv --lock judge.lock.json -o judged.csv --name j --json", "rate judged.csv --lock judge.lock.json --by system --name r1 --json",
     "rate judged.csv --lock judge.lock.json --labels alike --escalate 0.8 --name r2 --json",
-    "rate judged.csv --lock judge.lock.json --labels strata --by system --level 0.9 --name r3 --json", "rate judged.csv --lock judge.lock.json --labels strata --escalate 0.6 --name r4 --full",
+    "rate judged.csv --lock judge.lock.json --labels strata --by system --level 0.9 --name r3 --full", "rate judged.csv --lock judge.lock.json --labels strata --escalate 0.55 --level 0.8 --name r4 --json",
     "gold sheet judged.csv -n 40 --lock judge.lock.json --strata verdict -o sheet.csv --json",
     "gold sheet judged.csv -n 30 --lock judge.lock.json --labels strata --strata verdict -o more.csv --json",
-    "gold sheet rows.csv -n 25 --scale percentage -o fresh.csv --json", "gate --lock judge.lock.json --name drifted --json",
+    "gold sheet rows.csv -n 25 --scale percentage -o fresh.csv --json", "gold sheet judged.csv -n 20 --lock judge.lock.json --strata verdict --labels sheet -o again.csv --json",
+    "gold sheet rows.csv -n 25 --scale percentage -o made.csv", "gold sheet judged.csv -n 9 --lock judge.lock.json -o made.csv",
+    "gate --lock judge.lock.json --margin=-1 --level 0.4", "rate judged.csv --lock judge.lock.json --escalate 1",
+    "gate --lock judge.lock.json --name drifted --json",
 )  # fmt: skip
 WEIGHED = (
     *choosing()[:3],
@@ -235,14 +257,15 @@ WEIGHED = (
 HALVES = [place / 2 for place in range(11)]
 SETS: dict[str, tuple[Callable[[Path], None], tuple[str, ...]]] = {
     "binary": (partial(recorded, scale='kind = "binary"', labels=[0, 1], n=40, seed=1, raters=3), choosing("kappa", "mae")),
-    "by percentages": (partial(recorded, scale='kind = "binary"\npass_at = 60', labels=[0, 1], verdicts=[*range(0, 101, 10)], n=44, seed=2, repeats=2), choosing("auc", "tpr")),
+    "by percentages": (partial(recorded, scale='kind = "binary"\npass_at = 60', labels=[0, 1], verdicts=[*range(0, 101, 10)], n=44, seed=2), choosing("auc", "tpr", "brier")),
     "drawn": (partial(recorded, scale='kind = "binary"', labels=[0, 1, 1], n=50, seed=3, drawn=True), WEIGHED),
     "words": (partial(recorded, scale='kind = "nominal"', labels=["a", "b", "c"], n=36, seed=4, raters=3), choosing("kappa")),
-    "grades": (partial(recorded, scale='kind = "ordinal"\nmin = 0\nmax = 4\npass_at = 3', labels=[*range(5)], n=48, seed=5, raters=2, repeats=3), choosing("kappa@3", "skill")),
+    "grades": (partial(recorded, scale='kind = "ordinal"\nmin = 0\nmax = 4\npass_at = 3', labels=[*range(5)], n=48, seed=5, raters=2), choosing("kappa@3", "skill")),
     "percentages": (partial(recorded, scale='kind = "percentage"\npass_at = 75', labels=[0, 40, 75, 100], verdicts=[*range(0, 101, 5)], n=60, seed=6, most=1), choosing("pearson", "rmse")),
     "points": (partial(recorded, scale='kind = "points"\nmin = 0\nmax = 5\nstep = 0.5', labels=HALVES, n=25, seed=7, raters=2), choosing("mean_agreement")),
     "nine questions": (partial(recorded, scale='kind = "binary"', labels=[0, 1], n=16, seed=8), choosing("f1")),
     "scarce": (partial(recorded, scale='kind = "binary"', labels=[0, *[1] * 5], n=40, seed=9), choosing("balanced_accuracy")),
+    "table": (partial(tabled, seed=13), TABLED),
     "locked": (partial(locked, kind="bool", scale='kind = "binary"', labels=[0, 1], steps=[0, 1], seed=10), GATED),
     "locked grades": (partial(locked, kind="float", scale='kind = "percentage"\npass_at = 75', labels=[0, 50, 75, 100], steps=[*range(0, 101, 10)], seed=11), GATED),
     "locked without a mark": (partial(locked, kind="float", scale='kind = "ordinal"\nmin = 0\nmax = 4', labels=[*range(5)], steps=[*range(0, 101, 25)], seed=12), GATED),
