@@ -93,20 +93,6 @@ def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
         raise InputError(schema_problems(error, model, at)) from None
 
 
-_EXPECTED = {
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "tuple_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-    "dataclass_type": "a table",
-}
-
-
 def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
     """Return pydantic's error on a model in our words, a message each, with the place `at` which it is."""
     return [_schema_problem(dict(problem), model, at) for problem in error.errors(include_url=False)]
@@ -122,10 +108,6 @@ def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str
         for key in keys[:-1]:
             model = _fields_of(model).get(key, model)
         what = str(unknown_name("key", keys[-1], sorted(_fields_of(model))))
-    elif kind == "string_type":
-        what = f"{name} must be text, found {value!r:.60}: put it in quotes"
-    elif kind in _EXPECTED:
-        what = f"{name} must be {_EXPECTED[kind]}, found {value!r:.60}"
     elif kind == "literal_error":
         words = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
         what = f"{name} must be one of {words}, found {value!r:.60}"

@@ -184,7 +184,7 @@ def test_the_card_reads_and_refuses_explanations(workspace_dir: Path) -> None:
     line = text.count("\n") + 3
     assert [problem.split("card.toml:")[1] for problem in error.value.problems] == [
         f"{line}: explained.thin_rater: empty: say why, or remove it",
-        f"{line + 1}: explained.thin_split must be text, found 3: put it in quotes",
+        f"{line + 1}: explained.thin_split: Input should be a valid string, found 3",
     ]
 
 

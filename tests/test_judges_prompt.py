@@ -365,7 +365,7 @@ UNUSABLE: list[tuple[Callable[[str], str], str]] = [
     (edited(judgecal=None), "not written by judgecal"),
     (edited(judgecal={"signature": "plain"}), "no judgecal.trained_on"),
     (edited(judgecal={"signature": "plain", "signature_fingerprint": "0", "trained_on": [[1]]}), "trained_on"),
-    (edited(demos={"a": 1}), "demos must be a list"),
+    (edited(demos={"a": 1}), "demos: Input should be a valid list"),
     (edited(signature={"instructions": "x", "fields": []}), "has 0 entries"),
     (lambda text: "[" * 100_000, "depth limit"),
     (lambda text: text[:-9], "no JSON"),

@@ -81,7 +81,7 @@ def test_a_suite_of_ones_own(workspace: Workspace) -> None:
         ('[judges.a]\njudge = "@y"\n', "judges.a: '@y' is not a judge"),
         ('[judges.a]\njudge = ""\n', "judges.a: judge is empty"),
         ('[judges.a]\njudge = "x@y"\naggregate = "mean"\n', "must be one of rating, precision, share, found 'mean'"),
-        ("[judges.a]\njudge = 3\n", "judges.a.judge must be text, found 3"),
+        ("[judges.a]\njudge = 3\n", "judges.a.judge: Input should be a valid string, found 3"),
         ("schema = 9\n", "schema 9 is newer"),
         ("schema = 1\n", "holds no judge"),
         ("judges = \n", "mine.toml"),

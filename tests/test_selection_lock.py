@@ -91,8 +91,8 @@ def test_a_lock_without_optional_parts(tmp_path: Path, judge: PromptJudge) -> No
         (lambda t: t.update(margn=1), True, "did you mean margin"),
         (lambda t: t["model"].update(api_base="x"), True, "unknown key 'api_base'"),
         (lambda t: t["noise"].pop("n_calls"), True, "no noise.n_calls"),
-        (lambda t: t.update(gold=[]), True, "gold must be a table"),
-        (lambda t: t.update(agreement=[]), True, "agreement must be a table"),
+        (lambda t: t.update(gold=[]), True, "gold: Input should be"),
+        (lambda t: t.update(agreement=[]), True, "agreement: Input should be a valid dictionary"),
     ],
 )
 def test_a_changed_lock_is_refused(
