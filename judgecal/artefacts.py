@@ -95,27 +95,26 @@ def validated(model: type[_T], table: Mapping[str, Any], at: str | At) -> _T:
 
 def schema_problems(error: ValidationError, model: Any, at: str | At) -> list[str]:
     """Return pydantic's error on a model in our words, a message each, with the place `at` which it is."""
-    return [_schema_problem(dict(problem), model, at) for problem in error.errors(include_url=False)]
-
-
-def _schema_problem(problem: Mapping[str, Any], model: Any, at: str | At) -> str:
-    keys = [str(part) for part in problem["loc"]]
-    name, kind, value = ".".join(keys), problem["type"], problem["input"]
-    where = at if isinstance(at, str) else at(keys)
-    if kind == "missing":
-        what = f"no {name}: add it"
-    elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
-        for key in keys[:-1]:
-            model = _fields_of(model).get(key, model)
-        what = str(unknown_name("key", keys[-1], sorted(_fields_of(model))))
-    elif kind == "literal_error":
-        words = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
-        what = f"{name} must be one of {words}, found {value!r:.60}"
-    elif kind == "value_error":  # from a validator of ours
-        what = ": ".join(filter(None, (name, str(problem["ctx"]["error"]))))
-    else:
-        what = f"{name}: {problem['msg']}, found {value!r:.60}"
-    return f"{where}: {what}"
+    problems = []
+    for problem in error.errors(include_url=False):
+        keys = [str(part) for part in problem["loc"]]
+        name, kind, shown = ".".join(keys), problem["type"], f"found {problem['input']!r:.60}"
+        if kind == "missing":
+            what = f"no {name}: add it"
+        elif kind in ("extra_forbidden", "unexpected_keyword_argument"):
+            around = model
+            for key in keys[:-1]:
+                around = _fields_of(around).get(key, around)
+            what = str(unknown_name("key", keys[-1], sorted(_fields_of(around))))
+        elif kind == "literal_error":
+            words = problem["ctx"]["expected"].replace(" or ", ", ").replace("'", "")
+            what = f"{name} must be one of {words}, {shown}"
+        elif kind == "value_error":  # from a validator of ours
+            what = ": ".join(filter(None, (name, str(problem["ctx"]["error"]))))
+        else:
+            what = f"{name}: {problem['msg']}, {shown}"
+        problems.append(f"{at if isinstance(at, str) else at(keys)}: {what}")
+    return problems
 
 
 def _fields_of(kind: Any) -> Mapping[str, Any]:
@@ -131,10 +130,8 @@ def _fields_of(kind: Any) -> Mapping[str, Any]:
 def toml_text(table: Mapping[str, Any]) -> str:
     """Return a table as TOML text: plain values first, then its sub-tables; lists hold plain values.
 
-    A JSON string is a TOML basic string, so texts need no rules of their own. None values are left out.
-
-    Raises:
-        TypeError: a value has no TOML form.
+    A JSON string is a TOML basic string, so texts need no rules of their own. None values are left out;
+    TypeError where a value has no TOML form.
     """
     return "\n".join(_toml_lines(table, ())) + "\n"
 

@@ -70,9 +70,7 @@ def as_plain(value: Any) -> Any:
     """Return a value (dataclass, mapping, list) as plain JSON values: tuples as lists, NaN as null.
 
     A field of a dataclass whose name ends in `_` loses it; one with `metadata={"json": False}` is left out.
-
-    Raises:
-        TypeError: a value has no JSON form.
+    TypeError: a value has no JSON form.
     """
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
@@ -105,11 +103,7 @@ def well_formed(text: str) -> str:
 
 
 def canonical_json(value: Any) -> str:
-    """Return a value as canonical JSON text: sorted keys, no spaces, nothing escaped that need not be.
-
-    Raises:
-        ValueError: the value holds NaN or an infinity.
-    """
+    """Return a value as canonical JSON text: sorted keys, no spaces; ValueError for NaN or an infinity."""
     return _canonical(value)
 
 

@@ -142,25 +142,16 @@ def signature_on(scale: Scale, inputs: Sequence[str], instructions: str | None =
     return LoadedSignature("", cls, "", print_, scale, "verdict", binary, tuple(inputs), "reasoning")
 
 
-@dataclass(frozen=True, slots=True)
-class SignatureOutline:
-    """What the text of a signature file tells without being run; `verdict` is the type of the output that is
-    no text, as it is written there, and of a text prompt its scale; None where all outputs are texts.
+def outline_signature(name: str, *, workspace: Workspace) -> tuple[str | None, tuple[str, ...]]:
+    """Return (verdict's type, inputs) of a signature or prompt, from its name and a Workspace; run nothing.
+
+    The type is that of the output that is no text, as it is written there, and of a text prompt its scale;
+    None where all outputs are texts.
     """
-
-    name: str
-    verdict: str | None
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...] = ()
-    instructions: str = ""
-
-
-def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
-    """Return the SignatureOutline of a signature or prompt, from its name and a Workspace; run nothing."""
     path = source_file(name, workspace)
     if name.endswith(".md"):
         prompt = read_prompt(path, ITEM_INPUTS)
-        return SignatureOutline(name, str(prompt.scale), prompt.inputs)
+        return str(prompt.scale), prompt.inputs
     source = read_source(path)
     try:
         tree = ast.parse(source)
@@ -173,17 +164,15 @@ def outline_signature(name: str, *, workspace: Workspace) -> SignatureOutline:
     if len(ours) != 1:
         names = ", ".join(node.name for node in ours) or "none"
         raise InputError(f"{path}:1: a signature file holds exactly one dspy.Signature class, found {names}")
-    inputs, outputs = list[str](), dict[str, str]()
+    inputs, outputs = list[str](), list[str]()
     for node in ours[0].body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             kind = ast.unparse(node.value.func) if isinstance(node.value, ast.Call) else ""
             if kind.endswith("InputField"):
                 inputs.append(node.target.id)
             elif kind.endswith("OutputField"):
-                outputs[node.target.id] = ast.unparse(node.annotation)
-    verdict = next((kind for kind in outputs.values() if not kind.startswith(_TEXTS)), None)
-    instructions = ast.get_docstring(ours[0]) or ""
-    return SignatureOutline(name, verdict, tuple(inputs), tuple(outputs), instructions)
+                outputs.append(ast.unparse(node.annotation))
+    return next((kind for kind in outputs if not kind.startswith(_TEXTS)), None), tuple(inputs)
 
 
 _TEXTS = ("str", "list", "dict", "tuple")
@@ -196,11 +185,6 @@ def read_source(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 (byte {error.start}): save the file as UTF-8") from None
-
-
-def _load_file(path: Path, name: str) -> LoadedSignature:
-    source = read_source(path)
-    return loaded_class(only_signature(path, source), name, path, source)
 
 
 def loaded_class(
@@ -273,10 +257,11 @@ def field_lines(source: str) -> dict[str, int]:
     return lines
 
 
-def only_signature(path: Path, source: str) -> type[dspy.Signature]:
-    """Return the single signature class of a file, from its path and its source text, which is run."""
+def _load_file(path: Path, name: str) -> LoadedSignature:
+    """Return the LoadedSignature of the one signature class in a file, which is run, from path and name."""
     import dspy
 
+    source = read_source(path)
     module = run_source(path, source)
     ours = [
         value
@@ -291,7 +276,7 @@ def only_signature(path: Path, source: str) -> type[dspy.Signature]:
         raise InputError(
             f"{path}:{line}: a signature file holds exactly one dspy.Signature class, found {names}"
         )
-    return ours[0]
+    return loaded_class(ours[0], name, path, source)
 
 
 def verdict_fields(cls: type[dspy.Signature]) -> list[str]:

@@ -40,22 +40,18 @@ class Workspace:
 
     @property
     def signatures(self) -> Path:
-        """The folder of the signature files."""
         return self.root / "signatures"
 
     @property
     def prompts(self) -> Path:
-        """The folder of the text prompts; it need not exist."""
         return self.root / "prompts"
 
     @property
     def suites(self) -> Path:
-        """The folder of the suites, which need not exist."""
         return self.root / "suites"
 
     @property
     def gold(self) -> Path:
-        """The folder of the gold sets."""
         return self.root / "gold"
 
     @property
@@ -85,7 +81,6 @@ class Workspace:
 
     @property
     def config_file(self) -> Path:
-        """The path of `judgecal.toml`, which need not exist."""
         return self.root / "judgecal.toml"
 
     def require_writable(self, what: str) -> None:
@@ -117,12 +112,7 @@ def _is_workspace(folder: Path) -> bool:
 
 
 def starter_root() -> Path:
-    """Return the path of the starter's folder: in the installed package, or, in an editable install, above
-    it.
-
-    Raises:
-        JudgecalError: neither is there; the installation is broken.
-    """
+    """Return the path of the starter's folder: in the installed package, or, where editable, above it."""
     package = Path(__file__).resolve().parent
     for root in (package / "starter", package.parent):
         if _is_workspace(root):

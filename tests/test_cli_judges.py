@@ -61,7 +61,7 @@ def test_every_signature_that_is_shipped_is_sound(judgecal: Run, workspace_dir: 
     workspace = find_workspace(workspace_dir)
     for name in list_signatures(workspace):
         ran = judgecal("judges", name)
-        answers = outline_signature(name, workspace=workspace).verdict is None
+        answers = outline_signature(name, workspace=workspace)[0] is None
         assert (ran.code, ran.err.count("\n")) == ((2, 1) if answers else (0, 0)), (name, ran.err)
 
 
@@ -74,11 +74,11 @@ def test_the_text_of_a_signature_tells_its_inputs_and_the_type_of_its_verdict(wo
     workspace = find_workspace(workspace_dir)
     for text, kind in ((head + body, None), (head + body + verdict, "Literal['yes', 'no']")):
         (workspace_dir / "signatures" / "odd.py").write_text(text, encoding="utf-8")
-        outline = outline_signature("odd", workspace=workspace)
-        assert (outline.verdict, outline.inputs) == (kind, ("answer",))
+        assert outline_signature("odd", workspace=workspace) == (kind, ("answer",))
     for name in list_signatures(workspace):
-        outline, loaded = (read(name, workspace=workspace) for read in (outline_signature, load_signature))
-        assert ((outline.verdict is None), outline.inputs) == (loaded.scale is None, loaded.inputs)
+        verdict, inputs = outline_signature(name, workspace=workspace)
+        loaded = load_signature(name, workspace=workspace)
+        assert ((verdict is None), inputs) == (loaded.scale is None, loaded.inputs)
 
 
 def test_a_listing_and_a_report_run_nothing(judgecal: Run, workspace_dir: Path) -> None:

@@ -153,7 +153,6 @@ WRONG = [
     ("+++\nscale = 'percentage'\nverdikt = 'last word'\n+++\n", "{answer}", "did you mean verdict?"),
     ("+++\nscale = 'oops'\nverdict = 'last word'\n+++\n", "{answer}", "unknown scale 'oops'"),
     ("+++\nscale = 'nominal'\nverdict = 'last word'\n+++\n", "{answer}", "belong to the scale nominal"),
-    ("+++\nscale = 'nominal'\nwords = ['so so', 'no']\nverdict = 'last word'\n+++\n", "{answer}", "never read 'so so'"),
     ("+++\nscale = 'binary'\nverdict = '/(a)(b)/'\n+++\n", "{answer}", "has 2 groups"),
     ("+++\nscale = 'binary'\nverdict = '/(a/'\n+++\n", "{answer}", "no pattern"),
     ('+++\nscale = "binary"\nverdict = "/\\bSo: (a)/"\n+++\n', "{answer}", "mine.md:3: a pattern stands in single"),

@@ -136,10 +136,10 @@ def judges_here(workspace: Workspace) -> Listing:
 
 def _listed(name: str, workspace: Workspace) -> ListedSignature:
     try:
-        outline = outline_signature(name, workspace=workspace)
+        verdict, inputs = outline_signature(name, workspace=workspace)
     except InputError as error:
         return ListedSignature(name, problem=error.problems[0])
-    return ListedSignature(name, outline.verdict, outline.inputs, unit_of(outline.inputs))
+    return ListedSignature(name, verdict, inputs, unit_of(inputs))
 
 
 # --- one of them
