@@ -202,9 +202,7 @@ class RateRun:
     def label_values(self) -> Floats:
         """The labels on the same footing; none without a set."""
         labels = np.empty(0) if self.labels is None else self.labels.label
-        if self.prefers:
-            return labels
-        return np.array([float(bool(self.rule.label_passes(label))) for label in labels])
+        return labels if self.prefers else np.where(labels >= self.rule.people_mark, 1.0, 0.0)
 
     @cached_property
     def confidence(self) -> Floats:

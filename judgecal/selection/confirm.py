@@ -176,10 +176,7 @@ def lock_judge(
 
     `gate` holds the judge to those: the call that chose it flatters it, and one alone does not tell its
     noise.
-
-    Args:
-        confirmed_on_test: whether test shows it above the best constant and bears the choice out.
-        folder: of the selection; the journal of these calls goes there.
+    The journal of these calls goes to the folder, that of the selection.
     """
     test, rows = confirmed.table, confirmed.column.rows
     gold, verdicts = test.gold, {row.item_id: row.verdict for row in rows if row.repeat == 0}

@@ -1,12 +1,9 @@
 """`judge.lock.json`: exactly what was chosen, runnable and readable, and refused where a character of it
 changed.
 
-The lock holds all that makes a verdict: the signature's text, the compiled program and the settings that
-shape an answer. Endpoint, key and price are not in it: they belong to the workspace that runs it.
-
-Whose code a lock runs: a signature is code and runs when it is loaded, so the text in a lock, which may come
-from anybody, is only held against the workspace's file. With `--trust-lock` it runs from a temporary folder
-that is gone afterwards.
+It holds all that makes a verdict but endpoint, key and price, which belong to the workspace that runs it. A
+signature is code and runs when it is loaded, so the text in a lock, which may come from anybody, is only held
+against the workspace's file. With `--trust-lock` it runs from a temporary folder that is gone afterwards.
 """
 
 from __future__ import annotations

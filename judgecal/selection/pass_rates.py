@@ -82,11 +82,8 @@ class PassRule:
             return None
         if raw or self.calibration is None:
             return onto(self.common, self.judge, float(verdict)) >= self.mark
-        return self.label_passes(self.calibration.apply(verdict))
-
-    def label_passes(self, label: float | None) -> bool | None:
-        """Whether a label on the people's scale passes; None where that cannot be said."""
-        return None if label is None or self.mark is None else label >= self._people_mark
+        label = self.calibration.apply(verdict)
+        return None if label is None else label >= self.people_mark
 
     def calibrated(self, verdict: Label | None) -> float | None:
         """Return a verdict (Label or None) as a float on people's scale; None without it or a needed map."""
@@ -109,20 +106,21 @@ class PassRule:
         """Return an array for an array of verdicts: 1 passes, 0 fails, NaN without a verdict or a mark."""
         if self.mark is None:
             return np.full(len(verdicts), np.nan)
-        mark = self.mark if self.calibration is None else self._people_mark
+        mark = self.mark if self.calibration is None else self.people_mark
         return np.where(np.isnan(verdicts), np.nan, self.mapped(verdicts) >= mark)
 
     @property
     def cut(self) -> float:
         """The verdict on the judge's own scale from which on verdicts pass; an end where all or none do."""
         if self.calibration is not None:
-            failing = sum(value < self._people_mark for value in self.calibration.values)
+            failing = sum(value < self.people_mark for value in self.calibration.values)
             return (self.judge.low, *self.calibration.cuts, self.judge.high)[failing]
         share = 0.0 if self.mark is None else (self.mark - self.common.low) / self.common.span
         return self.judge.low + share * self.judge.span
 
     @property
-    def _people_mark(self) -> float:
+    def people_mark(self) -> float:
+        """The label on the people's scale from which on labels pass."""
         return 0.5 if self.people.kind == "binary" else self.people.pass_at or 0.0
 
 
@@ -131,9 +129,7 @@ def word_shares(
 ) -> dict[str, Estimate]:
     """Return word -> Estimate of its share, from each row's word or None, each row's group, categories.
 
-    Args:
-        words: of each row its word, None without one.
-        categories: words that are counted though no row has them.
+    A category that no row has is counted too.
     """
     counts, given = Counter(dict.fromkeys(categories, 0)), np.array(words, dtype=object)
     counts.update(word for word in words if word is not None)
@@ -153,10 +149,7 @@ def flip_rate(
 ) -> Estimate:
     """Estimate the share that flips: two PassRules, calls (Labels of each item, twice), items' groups.
 
-    Args:
-        rules: of the judge before and after.
-        calls: of each item the verdicts before and after; a pair without one of them says nothing.
-        groups: the question of each item.
+    First before, then after; a pair of calls without one of its verdicts says nothing.
     """
     shares = []
     for before_and_after in calls:

@@ -283,9 +283,7 @@ def migration(
 ) -> MigrationDecision:
     """Return a MigrationDecision on test and other MigrationItems, people's Scale, metric, margin, level.
 
-    Args:
-        others: the items outside test that may pass it; None where there are none.
-        margin: the loss that is allowed, above 0.
+    `others`: the items outside test that may pass it; None where there are none.
     """
     shared: dict[str, Any] = {"people": people, "metric": metric, "level": level, "seed": seed}
     together = on_test
