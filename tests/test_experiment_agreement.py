@@ -91,18 +91,15 @@ def test_an_entry_and_what_explains_it(gold: GoldSet) -> None:
 def test_an_entry_with_repeats_and_failures(gold: GoldSet) -> None:
     """Once calibrated the half answer's second call is a full one's; the first is right."""
     verdicts: list[list[Label | None]] = [[100.0, 100.0], [60.0, 100.0], [0.0, None]] * 40
-    table, column = judged(gold, verdicts, cached=True)
+    table, column = judged(gold, verdicts)
     found = judge_entry(table, column)
     retest = found.retest
-    assert (retest.repeats, retest.n_items, retest.all_cached) == (2, 80, True)
+    assert (retest.repeats, retest.n_items) == (2, 80)
     assert (retest.exact_agreement.value, retest.flip_rate.value) == (0.5, 0.5)
     # squares 0 and 1250, one degree of freedom each
     # As wrong, repeat by repeat: strata 1, 0.9 and 1; then 1, 0.5 and 0. Calibrated the first is right.
     assert found.as_wrong["macro_agreement"].value == pytest.approx((2.9 / 3 + 1.5 / 3) / 2)
     assert found.calibrated["macro_agreement"].value == pytest.approx((3.0 / 3 + 1.5 / 3) / 2)
-    called = [dataclasses.replace(column.rows[0], cached=False), *column.rows[1:]]
-    again = judge_entry(table, dataclasses.replace(column, rows=called))
-    assert again.retest.all_cached is False
 
 
 def test_the_alternative_annotator_test_is_that_of_stats(gold: GoldSet) -> None:

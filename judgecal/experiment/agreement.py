@@ -173,14 +173,11 @@ def judge_entry(table: AgreementTable, column: Verdicts) -> JudgeEntry:
     more: dict[str, Any] = {"kind": column.kind, **pair_fields(table, column)}
     if table.weights is None and table.repeats > 1:
         again = repeatability(verdicts, **{**table.scaled(), "judge_scale": scale, "level": table.level})
-        rows = _rows_of(table, column)
         more["retest"] = Retest(
             repeats=table.repeats,
             n_items=int(((~is_absent(verdicts)).sum(axis=1) > 1).sum()),
             flip_rate=next((again[name] for name in again if name.startswith("flip_rate")), None),
             exact_agreement=again["exact_agreement"],
-            # then those calls were made before, each repeat for itself
-            all_cached=bool(rows) and all(values_of(rows, "cached")),
         )
     return entry(JudgeEntry, table, column, more=more)
 
@@ -293,7 +290,6 @@ class Retest(Result):
     n_items: int
     exact_agreement: Estimate
     flip_rate: Estimate | None  # None without a pass mark and classes
-    all_cached: bool  # every reply was made before
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,9 +50,10 @@ from judgecal.goldset import Columns, GoldSet, split_notes
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import Judge, JudgeName, single_calls
 from judgecal.models import EMBEDDED
-from judgecal.records import Estimate, Item, Judgement
+from judgecal.records import Item, Judgement
 from judgecal.scale import common_scale
 from judgecal.signatures import load_signature
+from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, selection_test
 from judgecal.stats.sample import Ints, codes_of, rescaled
 from judgecal.workspace import Workspace
@@ -465,15 +466,8 @@ def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate
     at = np.flatnonzero(~np.isnan(labels))
     labelled = LabelledRows(at, labels[at])
     ends: dict[str, Any] = {"low": people.low, "high": people.high, "seed": seed}
-    done, scored = corrected_mean(verdicts, groups, labelled, **ends), verdicts[~np.isnan(verdicts)]
-    raw = Estimate(
-        float(scored.mean()) if len(scored) else None,
-        n=len(scored),
-        n_expected=len(verdicts),
-        n_groups=len(np.unique(groups)),
-        n_unscored=len(verdicts) - len(scored),
-        reason=None if len(scored) else "no row has a verdict",
-    )
+    done = corrected_mean(verdicts, groups, labelled, **ends)
+    raw = mean_estimate(verdicts, groups, low=people.low, high=people.high)
     drawn = True
     if len(at) < len(verdicts):
         filled = np.where(np.isnan(verdicts), raw.value or 0.0, verdicts)

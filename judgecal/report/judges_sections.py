@@ -26,7 +26,6 @@ from judgecal.report.wording import (
     count,
     count_of,
     difference,
-    in_a_row,
     money,
     p_value,
     percent,
@@ -288,16 +287,11 @@ def _noise(evidence: Evidence) -> list[Block]:
         },
         title="Noise against the margin (who repeats itself may still be wrong)",
     )
-    cached = [judge for judge, retest in repeated if retest.all_cached]
-    notes = sentences(
-        (
-            f"{judge}, repeats: {retest.exact_agreement.reason}."
-            for judge, retest in repeated
-            if retest.exact_agreement.low is None and retest.exact_agreement.reason
-        ),
-        bool(cached)
-        and f"Every reply of {in_a_row(cached)} came from the store, each repeat as an earlier call.",
-    )
+    notes = [
+        f"{judge}, repeats: {retest.exact_agreement.reason}."
+        for judge, retest in repeated
+        if retest.exact_agreement.low is None and retest.exact_agreement.reason
+    ]
     return [repeats, Bullets(notes)]
 
 
