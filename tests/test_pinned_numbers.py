@@ -14,6 +14,7 @@ import importlib
 import itertools
 import json
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
@@ -131,8 +132,13 @@ def test_every_call_gives_what_it_gave(name: str) -> None:
 
 
 def write(name: str) -> None:
-    """Write a file with what its calls give now."""
-    calls = [{**call, "gives": gives(call, read("shared"))} for call in read(name)]
+    """Write a file with what its calls give now; one whose function, argument or field is gone is named and goes."""
+    calls = []
+    for number, call in enumerate(read(name)):
+        try:
+            calls.append({**call, "gives": gives(call, read("shared"))})
+        except (TypeError, AttributeError, ImportError) as error:
+            print(f"{name}: call {number} of {call['call']} goes: {error}", file=sys.stderr)
     lines = ",\n".join(json.dumps(call, ensure_ascii=False) for call in calls)
     (FOLDER / f"{name}.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
