@@ -82,45 +82,32 @@ class Verdicts:
 
     @cached_property
     def places(self) -> dict[str, int]:
-        """Item id -> row of `values`."""
+        """Item id -> line of `row_at`."""
         return {
             item_id: place for place, item_id in enumerate(dict.fromkeys(values_of(self.rows, "item_id")))
         }
 
     @cached_property
     def row_at(self) -> Ints:
-        """Items x repeats: which of `rows` it is, -1 where there is none."""
+        """Which of `rows` it is, items x repeats, -1 where there is none; last an item without any."""
         repeats = np.array(values_of(self.rows, "repeat"), dtype=np.int64)
         at = np.fromiter(map(self.places.__getitem__, values_of(self.rows, "item_id")), np.int64)
-        rows = np.full((len(self.places), 1 + int(repeats.max(initial=0))), -1, dtype=np.int64)
+        rows = np.full((len(self.places) + 1, 1 + int(repeats.max(initial=0))), -1, dtype=np.int64)
         rows[at, repeats] = np.arange(len(self.rows))
         return rows
 
     @cached_property
-    def values(self) -> Matrix:
-        """Verdicts of the items in `places`, items x repeats."""
-        flat: Matrix = np.array(
-            [*values_of(self.rows, "verdict"), None], dtype=np.float64 if self.scale.numeric else object
-        )
-        return flat[self.row_at]
+    def verdicts(self) -> Matrix:
+        """The verdict of each of `rows`, and behind them none, for the place -1."""
+        dtype = np.float64 if self.scale.numeric else object
+        return np.array([*values_of(self.rows, "verdict"), None], dtype=dtype)
 
-    def on_items(self, items: Sequence[Item], values: Matrix) -> Matrix:
-        """From Items and a Matrix (of `values` or `row_at`), return its rows of these Items, in order."""
+    def rows_of(self, items: Sequence[Item]) -> Ints:
+        """Return an int matrix, Items x repeats, of places in the rows, -1 where there is none."""
         item_ids, places = [item.item_id for item in items], self.places
         if item_ids == list(places):
-            return values
-        at = np.fromiter((places.get(item_id, -1) for item_id in item_ids), np.int64, len(items))
-        blank: Any = -1 if values.dtype.kind == "i" else np.nan if values.dtype.kind == "f" else None
-        if not len(values):
-            return np.full((len(items), 1), blank, dtype=values.dtype)
-        taken: Matrix = values[at]
-        taken[at < 0] = blank
-        return taken
-
-    @property
-    def repeats(self) -> int:
-        """The number of repeats that the judge gave of an item."""
-        return int(self.values.shape[1])
+            return self.row_at[:-1]
+        return self.row_at[np.fromiter((places.get(item_id, -1) for item_id in item_ids), np.int64)]
 
 
 @dataclass(frozen=True)
@@ -191,18 +178,14 @@ class AgreementTable:
             if judge.constant is not None:
                 dtype = np.float64 if judge.scale.numeric else object
                 return np.full((len(self.items), n), judge.constant, dtype)
-            values = judge.on_items(self.items, judge.values)[:, :n]
-            lacking = n - values.shape[1]
-            if lacking:
-                blank = np.full((len(values), lacking), np.nan if values.dtype.kind == "f" else None)
-                values = np.concatenate([values, blank.astype(values.dtype)], axis=1)
-            return values
+            at = self.row_at(judge)[:, :n]
+            return judge.verdicts[np.pad(at, ((0, 0), (0, n - at.shape[1])), constant_values=-1)]
 
         return self._once(("verdicts", judge.key, n), lambda: (judge, make()))[1]
 
     def row_at(self, judge: Verdicts) -> Ints:
         """From a judge's Verdicts, return the int matrix, items x repeats, of places in its rows, or -1."""
-        make = lambda: (judge, judge.on_items(self.items, judge.row_at))  # noqa: E731
+        make = lambda: (judge, judge.rows_of(self.items))  # noqa: E731
         return self._once(("rows", judge.key), make)[1]
 
     @property

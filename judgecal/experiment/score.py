@@ -456,7 +456,7 @@ def _keep(workspace: Workspace, name: str, config: Mapping[str, Any]) -> str:
 
 def _rate(gold: GoldSet, groups: Ints, column: Verdicts, seed: int) -> TableRate:
     people, common = gold.scale, common_scale(gold.scale, column.scale)
-    verdicts = column.on_items(gold.items, column.values)[:, 0]
+    verdicts = column.verdicts[column.rows_of(gold.items)][:, 0]
     if people.kind == "binary":
         passed = verdicts >= (0.5 if common.pass_at is None else common.pass_at)
         verdicts = np.where(np.isnan(verdicts), np.nan, passed)

@@ -23,7 +23,6 @@ from judgecal.stats import compare_paired
 from judgecal.stats.intervals import MIN_GROUPS, mean_estimate
 from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts, metrics_of
-from judgecal.stats.paired import PairedDifference
 from judgecal.stats.sample import Bools, Floats, Ints, Labels
 from judgecal.stats.significance import slices
 from judgecal.stats.simultaneous import Losses, losses_against_best
@@ -278,7 +277,7 @@ def judge_losses(
     best = next(column for column in columns if column.judge == losses.best)
     judges = []
     for column in columns:
-        low = 0.0 if column is best else _decided(_paired(table, best, column, metric), metric).low
+        low = 0.0 if column is best else _loss(table, best, column, metric).loss.low
         loss = losses.by_judge[column.judge]
         judges.append(JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason))
     return losses, tuple(judges)
@@ -294,20 +293,22 @@ def floor_loss(
     """
     table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / n_judges)
     table = table if floor is None else table.asked_of(floor)
-    column = floor or constant_judge(table)
-    paired = _paired(table, judge, column, metric)
-    loss = _decided(paired, metric)
+    measured = _loss(table, judge, floor or constant_judge(table), metric)
+    loss = measured.loss
     if metric_facts(metric).direction == "less" and loss.value is not None:
         low, high = (None if end is None else -end for end in (loss.high, loss.low))
         loss = dataclasses.replace(loss, value=-loss.value, low=low, high=high)
-    return FloorLoss(column.judge, loss, paired.strata, metric)
+    return dataclasses.replace(measured, loss=loss)
 
 
-def _paired(table: AgreementTable, best: Verdicts, other: Verdicts, metric: str) -> PairedDifference:
-    """What another loses against the best judge, once calibrated where the metric asks for it."""
+def _loss(table: AgreementTable, best: Verdicts, other: Verdicts, metric: str) -> FloorLoss:
+    """What another loses against the best judge, once calibrated where the metric asks for it.
+
+    Without an interval where it rests on too few items.
+    """
     judges = {"best": best, "other": other}
     once = table.deciding(judges, calibrated=metric_facts(metric).calibrated)
-    return compare_paired(
+    paired = compare_paired(
         table.labels,
         once.verdicts["best"],
         once.verdicts["other"],
@@ -318,14 +319,10 @@ def _paired(table: AgreementTable, best: Verdicts, other: Verdicts, metric: str)
         more_error=once.error_of_fit("best", "other"),
         **table.shared,
     )
-
-
-def _decided(paired: PairedDifference, metric: str) -> Estimate:
-    """The difference, without an interval where it rests on too few items."""
-    thin = too_thin(paired.strata, metric)
-    if thin is None:
-        return paired.difference
-    return dataclasses.replace(paired.difference, low=None, high=None, method="", reason=thin)
+    loss, thin = paired.difference, too_thin(paired.strata, metric)
+    if thin is not None:
+        loss = dataclasses.replace(loss, low=None, high=None, method="", reason=thin)
+    return FloorLoss(other.judge, loss, paired.strata, metric)
 
 
 _DIGIT = re.compile(r"\d|[^\x00-\x7f]")
