@@ -39,7 +39,6 @@ class Tried:
 
     name: str  # `before` of the judge as it was
     n_demos: int
-    judge_fingerprint: str
     as_wrong: Estimate  # the deciding metric, an unscored item counted as wrong
     calibrated: Estimate | None  # the same once calibrated; None where that cannot be
 
@@ -64,8 +63,7 @@ class ScoredCandidate:
 
     def tried(self, metric: str) -> Tried:
         """Return the candidate's line in the result, a `Tried`, by a metric."""
-        judge, as_wrong = self.judge, self.estimates[metric]
-        return Tried(self.name, len(judge.demos), judge.fingerprint, as_wrong, self.calibrated)
+        return Tried(self.name, len(self.judge.demos), self.estimates[metric], self.calibrated)
 
     def value(self, metric: str) -> float:
         """Return the candidate's value on dev in a metric, calibrated if possible; -inf where undefined."""

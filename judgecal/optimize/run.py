@@ -170,12 +170,6 @@ class OptimizeRun:
         return reflection_spec(self.reflection or self.judge.model)
 
     @property
-    def reflection_alias(self) -> str | None:
-        """The alias of the model that writes instructions; None where none does."""
-        reflects = OPTIMIZERS[self.optimizer].reflects
-        return self.writer.alias if reflects else None
-
-    @property
     def splits(self) -> tuple[str, ...]:
         """The splits that are used; test only where it is looked at."""
         return ("train", "dev", "test") if self.final else ("train", "dev")
@@ -437,14 +431,15 @@ class OptimizeRun:
             unread = Unread((unread_before,), 1, file, shlex.join(["judgecal", *again]))
         notes = [*split_notes(gold), *verdict_notes(gold.scale, [after.column], rows=self._latest_rows())]
         extra = {"optimizer": self.optimizer, "program": after.judge.fingerprint[:8]}
-        extra |= {"reflection": self.reflection_alias} if self.reflection_alias else {}
+        writer = self.writer.alias if OPTIMIZERS[self.optimizer].reflects else None
+        extra |= {"reflection": writer} if writer else {}
         split, level = ("test", look.level) if look else ("dev", 0.95)
         prompts = Prompts.of(self.judge.program, after.judge.program)
         changes = Changes.between(self.dev, before.column, after.column) if after is not before else None
         return OptimizeResult(
             experiment=self.experiment.slug,
             optimizer=self.optimizer,
-            reflection_model=self.reflection_alias,
+            reflection_model=writer,
             judge=self._taken,
             metric=metric,
             gold=summary_of_gold(self.table(split), split),

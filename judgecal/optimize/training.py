@@ -34,8 +34,7 @@ from judgecal.signatures import ITEM_INPUTS, LoadedSignature, load_signature, lo
 ITEM_ID = "dspy_judgecal_item_id"
 """Key under which an example carries its item's id.
 
-It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it: neither the
-judge's nor those in which an optimiser shows whole examples to the model that writes instructions.
+It is no field of the signature, and DSPy hides keys with this prefix, so no prompt shows it.
 """
 SUCCESS = 0.9
 """Agreement from which a reply is kept as an example of good judging: where DSPy hands over a trace."""
