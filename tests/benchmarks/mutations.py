@@ -126,8 +126,8 @@ def mutants(path: Path) -> Iterator[Mutant]:
         for start, end, text in changes(node):
             yield Mutant(path, (first, source.count("\n", 0, start) + 1), start, end, text)
         for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.keyword) and child.arg == "slots":
-                continue  # of memory alone
+            if isinstance(child, ast.keyword) and child.arg in ("slots", "kw_only", "strict"):
+                continue  # of memory, of how a class is called, a guard of lengths that are equal: no result hangs on it
             yield from walked(child, child.lineno if isinstance(child, ast.stmt) else first)
 
     yield from walked(ast.parse(source), 1)
