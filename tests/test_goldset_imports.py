@@ -118,15 +118,15 @@ def test_every_problem_of_the_rows_at_once(place: Workspace) -> None:
     ("options", "message"),
     [
         ({"labels": ("x", "x")}, "'x' is named 2 times: name it once"),
-        ({"labels": ("x", "y"), "rater": "final"}, "it takes one --label column; found 2"),
-        ({"labels": ("gold",)}, "--label gold: the rater name 'gold' is kept for the adjudicated label"),
+        ({"labels": ("x", "y"), "rater": "final"}, "takes one --label column, found 2"),
+        ({"labels": ("gold",)}, "--label gold: 'gold' is kept for the adjudicated label"),
         (
             {"labels": ("x",), "reference_separator": "|"},
-            "--reference-separator is the text between alternatives",
+            "--reference-separator stands within --col reference=",
         ),
         (
             {"labels": ("x",), "reference": "ref", "reference_separator": ""},
-            "--reference-separator is the text between alternatives",
+            "--reference-separator stands within --col reference=",
         ),
         ({"labels": ("xx",)}, "t.csv:1: unknown column 'xx'"),
         ({"labels": ("x",), "question": "Q", "answer": "fnal"}, "unknown column 'fnal': did you mean final?"),

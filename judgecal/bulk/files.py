@@ -28,8 +28,14 @@ from judgecal.production.results import JudgeResult, RowCounts
 from judgecal.production.suite import SuiteColumn
 from judgecal.tables import Columns, NoRowsError
 from judgecal.tables.columns import columns_file
-from judgecal.tables.formats import addresses_of, file_key, reaching
+from judgecal.tables.formats import addresses_of, reaching
 from judgecal.workspace import Workspace, write_text
+
+
+def file_key(address: str) -> str | None:
+    """Return a text, or None, that changes when the file at an address changes; None where there is none."""
+    with reaching(address) as (system, path):
+        return str(system.ukey(path)) if system.exists(path) else None
 
 
 @dataclass(frozen=True, slots=True)

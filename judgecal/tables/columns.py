@@ -330,10 +330,8 @@ class Columns:
         """Return a list of problems, texts: these columns' options that contradict each other."""
         problems, judged = [], bool(self.verdicts)
         if self.question is None and not (self.fields or judged):
-            problems.append(
-                "--col question=COLUMN is missing (items without one need --col NAME=COLUMN for an input of "
-                "the judge)"
-            )
+            instead = "items without one need --col NAME=COLUMN for an input of the judge"
+            problems.append(f"--col question=COLUMN is missing ({instead})")
         whole = self.answer is None and self.answer_a and self.answer_b
         if self._columns(*PAIR) and not whole:
             problems.append("a pair has --col answer_a= and --col answer_b=, and no answer: name both")
@@ -343,24 +341,15 @@ class Columns:
         named.update({*self.label_names} & {*self.verdicts})  # people's, and a judge's
         problems += [f"{name!r} is named {n} times: name it once" for name, n in named.items() if n > 1]
         if self.rater is not None and len(self.labels) != 1:
-            problems.append(
-                f"--col rater={self.rater} names who gave the label of each row, so it takes one --label "
-                f"column; found {len(self.labels)}"
-            )
+            problems.append(f"--col rater= takes one --label column, found {len(self.labels)}")
         if self.rater is None and GOLD in self.labels and self.gold_label != GOLD:
-            problems.append(
-                f"--label {GOLD}: the rater name {GOLD!r} is kept for the adjudicated label: "
-                f"give it as --col gold={GOLD}, or rename the column"
-            )
+            mend = f"give it as --col gold={GOLD}, or rename the column"
+            problems.append(f"--label {GOLD}: {GOLD!r} is kept for the adjudicated label: {mend}")
         if self.notes and len(self.notes) != (len(self.labels) or (self.gold_label is not None)):
-            problems.append(
-                f"--col note= is given {len(self.notes)} times and --label {len(self.labels)} times: give "
-                "one for each --label, in their order"
-            )
+            times = f"{len(self.notes)} times and --label {len(self.labels)} times"
+            problems.append(f"--col note= is given {times}: give one for each --label, in their order")
         if self.reference_separator is not None and not (self.reference_separator and self.reference):
-            problems.append(
-                "--reference-separator is the text between alternatives of --col reference=: give both"
-            )
+            problems.append("--reference-separator stands within --col reference=: give both")
         return problems
 
     def read_item(self, row: Row, where: str, *, item_id: str, problems: list[str]) -> Item:
@@ -376,32 +365,28 @@ class Columns:
             mend = "fill it in, or take the row out"
             problems.append(f"{where}: column {self.question!r}: the question is empty: {mend}")
         if self.group is not None and not group:
-            problems.append(
-                f"{where}: column {self.group!r}: the group is empty: fill it in; without such a column "
-                "(leave --col group= out, rename a column called group) each question is its own group"
-            )
+            mend = "fill it in, or go without the column: then each question is its own group"
+            problems.append(f"{where}: column {self.group!r}: the group is empty: {mend}")
         fields = {name: cells[column] for name, column in self.fields if cells[column].strip()}
         if self.question is None and self.fields and not fields:
             problems.append(f"{where}: every field is empty: fill one in, or remove the row")
-        turns, pair, contexts, tags = self.conversation, None, tuple[Context, ...](), tuple[str, ...]()
-        for column in self.contexts:
-            contexts += read_contexts(row, column, where, problems)
+        contexts = (part for column in self.contexts for part in read_contexts(row, column, where, problems))
+        tags = (tag for column in self.tags for tag in read_tags(row, column))
+        turns, pair, references = self.conversation, None, tuple[str, ...]()
+        if self.reference is not None:
+            references = row.parts(self.reference, self.reference_separator)
         if self.answer_a is not None and self.answer_b is not None:
             a, b = (cells.get(column or "", "").strip() or None for column in (self.system_a, self.system_b))
             pair = Pair(cells[self.answer_a], cells[self.answer_b], a, b)
-        if self.tags:
-            tags = tuple(dict.fromkeys(tag for column in self.tags for tag in read_tags(row, column)))
         return Item(
             item_id,
             group,
             question,
             answer,
-            reference_answers=()
-            if self.reference is None
-            else row.parts(self.reference, self.reference_separator),
+            reference_answers=references,
             system=None if self.system is None else cells[self.system].strip() or None,
-            contexts=contexts,
-            tags=tags,
+            contexts=tuple(contexts),
+            tags=tuple(dict.fromkeys(tags)),
             conversation=() if turns is None else read_conversation(row, turns, where, problems),
             fields=fields,
             pair=pair,

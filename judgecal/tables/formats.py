@@ -172,9 +172,3 @@ def addresses_of(text: str) -> list[str]:
         paths = [path] if system.exists(path) or "*" not in path else sorted(system.glob(path))
         local = "file" in (system.protocol if isinstance(system.protocol, tuple) else [system.protocol])
         return [str(each) if local else str(system.unstrip_protocol(each)) for each in paths]
-
-
-def file_key(address: str) -> str | None:
-    """Return a text, or None, that changes when the file at an address changes; None where there is none."""
-    with reaching(address) as (system, path):
-        return str(system.ukey(path)) if system.exists(path) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,15 +23,12 @@ def json_lines(text: str, where: str, problems: list[str]) -> Iterator[tuple[int
     """Yield (line number, object), from a text of JSON lines, `where`, and the list that takes problems.
     Blank lines are passed over, NaN and Infinity are None. Only a line feed ends a line: U+2028 is text.
     """
-    start = number = 0
-    while start < len(text):  # and no list of all lines, which are as many bytes again
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end
-        source, start, number = text[start:end], end + 1, number + 1
-        if not source.strip():
+    # and no list of all lines, which are as many bytes again
+    for number, line in enumerate(re.finditer(r"[^\n]*\n|[^\n]+", text), start=1):
+        if not line[0].strip():
             continue
         try:
-            value = _DECODER.decode(source)
+            value = _DECODER.decode(line[0])
         except (ValueError, RecursionError) as error:
             problems.append(f"{where}:{number}: broken JSON {_fault(error)}: fix the line or remove it")
             continue
@@ -87,20 +85,17 @@ def one_array(value: Any, where: str) -> tuple[str, list[dict[str, Any]]]:
     arrays = [(key, rows) for key, rows in lists if any(isinstance(row, dict) for row in rows)]
     arrays = [("", value)] if isinstance(value, list) else arrays
     if len(arrays) != 1:
-        named = ", ".join(f"{key} ({len(array):,})" for key, array in arrays) or f"a JSON {_kind(value)}"
+        named = ", ".join(f"{key} ({len(rows):,})" for key, rows in arrays) or type(value).__name__
         raise InputError(
             f"{where}: holds {len(arrays) or 'no'} arrays of objects, found {named}: write one, "
             "[{...}, {...}], or one object a line and name the file .jsonl"
         )
-    path, array = arrays[0]
     refuse(
-        [
-            f"{where}:row {number}: a JSON {_kind(row)}, where each row must be a JSON object"
-            for number, row in enumerate(array, start=1)
-            if not isinstance(row, dict)
-        ]
+        f"{where}:row {number}: a JSON {type(row).__name__}, where each row must be a JSON object"
+        for number, row in enumerate(arrays[0][1], start=1)
+        if not isinstance(row, dict)
     )
-    return path, array
+    return arrays[0]
 
 
 def read_json(path: Path) -> Any:
@@ -118,11 +113,6 @@ def json_value(text: str, where: str) -> Any:
         if getattr(error, "msg", "") == "Extra data" and begin.startswith("{"):
             what = "a second JSON object follows the first: name the file .jsonl"
         raise InputError(f"{where}:{line}: {what}") from None
-
-
-def _kind(value: Any) -> str:
-    names = {str: "string", list: "array", bool: "boolean", type(None): "null", dict: "object"}
-    return names.get(type(value), "number")
 
 
 # Made once: `json.dumps` makes an encoder for every call that is not all defaults.

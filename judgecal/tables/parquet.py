@@ -33,7 +33,7 @@ def _read(path: Path) -> Table:
                 # what is packed may be one text in many rows
                 frame = pl.read_parquet(path, glob=False)
                 texts = frame.select(pl.col(pl.String).str.len_bytes().cast(pl.Float64).sum())
-                size = int(sum(texts.row(0))) if texts.width else 0
+                size = sum(map(sum, texts.rows()))
                 too_much = unpacks_to_much(size, path, most=math.inf)
             if too_much:
                 raise InputError(f"{where}: {too_much}: save the file again, or as CSV")

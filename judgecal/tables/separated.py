@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from judgecal.errors import InputError, notice, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.table import Table, text_of
-from judgecal.tables.text import UTF_8, UTF_16, is_formula, is_utf8, read_bytes, utf8_problems
+from judgecal.tables.text import UTF_8, UTF_16, is_formula, read_bytes, utf8_problems
 from judgecal.workspace import shown
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ _SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\u
 _HEAD = 1_000_000  # bytes, in which the header ends
 _NO_TEXT = (
     (b"PK\x03\x04", "a zip archive, as .xlsx and .ods are: give it its own ending"),
-    (
-        b"\xd0\xcf\x11\xe0",
-        "an old or encrypted file of Excel: save it as .xlsx without a password, or as CSV",
-    ),
+    (b"\xd0\xcf\x11\xe0", "an old or encrypted file of Excel: save it as .xlsx without a password"),
     *((mark, "UTF-32: save it as UTF-8") for mark in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)),
 )
 """How files begin that are no text in lines, and what they are."""
@@ -54,9 +51,8 @@ def refuse_title(cells: Sequence[str], where: str) -> None:
     """Refuse a table whose first row is a title, a single cell, from the row's cells and `where`, a text."""
     if len(cells) > 1 == sum(bool(cell.strip()) for cell in cells):
         raise InputError(
-            f"{where}: the first row has one cell and rows below it have more, so it is no header: begin the "
-            "table with one row that names each column, and give each answer one row below it; take out "
-            "titles"
+            f"{where}: the first row has one cell and rows below it have more, so it is no header: take out "
+            "titles, and begin the table with one row that names each column"
         )
 
 
@@ -79,14 +75,15 @@ def _encoding_of(data: bytes, given: str | None, where: str) -> tuple[str, list[
             raise InputError(f"{where}: --encoding {given} {what}") from None
         encoding = codecs.lookup(given).name
         encoding = UTF_8 if encoding == "utf-8" else encoding
-    elif others := [what for mark, what in _NO_TEXT if data.startswith(mark)]:
-        raise InputError(f"{where}: the file is {others[0]}")
+    elif formats := [what for mark, what in _NO_TEXT if data.startswith(mark)]:
+        raise InputError(f"{where}: the file is {formats[0]}")
     else:
         encoding = "utf-16" if data.startswith(UTF_16) else UTF_8
     if encoding != UTF_8:
         return encoding, [] if given else [f"{where}: read as UTF-16"]
     if problems := utf8_problems(data, where):
-        two_encodings = any(map(is_utf8, filter(lambda line: not line.isascii(), data.split(b"\n"))))
+        others = (line for line in data.split(b"\n") if not line.isascii())
+        two_encodings = any(line.decode(errors="ignore").encode() == line for line in others)
         undefined = not {*_UNDEFINED}.isdisjoint(data)
         if given or two_encodings or undefined or "holds a NUL" in problems[0]:
             raise InputError(problems)

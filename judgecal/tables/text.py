@@ -81,29 +81,14 @@ def utf8_problems(data: bytes, where: str) -> list[str]:
     return [f"{where}:{line}: holds a NUL byte, so it may be UTF-16: save the file as UTF-8"]
 
 
-def is_utf8(line: bytes) -> bool:
-    """Return whether a line (bytes) is UTF-8."""
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 CELL_LIMIT = 32_767
 """Characters that a cell of Excel holds; longer texts are cut off."""
 
 _MARK = "'"
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")
 _LIST_POINT = re.compile(r"[-－]+(?:$|[ \u00a0\n]+(?![\s\-－]*[=+@＝＋＠\"(])[^|(]*[^\W\d_][^|(]*$)")
-_TRUTH = frozenset(
-    {"true", "false", "wahr", "falsch", "vrai", "faux", "verdadero", "falso", "prawda", "fałsz"}
-)
-# How the months begin in English, German, Spanish, French, Italian, Polish and Portuguese.
-_MONTH = (
-    r"(?:jan|f[eé][bv]|m[aä]r|mrz|a[bpv]r|kwi|ma[ijy]|jui?n|jui|cze|giu|jul|lip|lug|a[gou]|sie|se[pt]|wrz|o[ckt]t"
-    r"|paź|nov|lis|d[eiéè][cz]|gru|sty|lut|ene|gen)[^\W\d_]*"
-)
+_TRUTH = frozenset({"true", "false", "wahr", "falsch"})
+_MONTH = r"(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[^\W\d_]*"  # English and German
 _CONVERTED = re.compile(
     rf"(?:[\d\s.,:;/\\+\-−–%$€£¥()'°]|(?<![^\W\d_])(?:{_MONTH}|[ap]m?|st|[nr]d|th|de|of|e)(?![^\W\d_]))*"
 )

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
-import math
 import re
 import warnings
 import zipfile
@@ -19,7 +17,7 @@ from xml.etree import ElementTree as ET
 from judgecal.errors import InputError, listed, notice, refuse
 from judgecal.tables.formats import Format, written_rows
 from judgecal.tables.separated import column_names, named_twice, refuse_title
-from judgecal.tables.table import Table
+from judgecal.tables.table import Table, text_of
 from judgecal.tables.text import CELL_LIMIT, unpacks_to_much
 from judgecal.workspace import shown
 
@@ -71,10 +69,10 @@ def _read(path: Path) -> Table:
     texts = ["" if value is None else _LINE_END.sub(" ", str(value)) for value in header]
     filled = {place for values in rows.values() for place, value in enumerate(values) if value is not None}
     texts += [""] * (max(filled, default=0) + 1 - len(texts))
-    used = [bool(text.strip()) or place in filled for place, text in enumerate(texts)]
-    names = [name if there else "" for name, there in zip(column_names(texts), used, strict=True)]
-    refuse_title([text for text, there in zip(texts, used, strict=True) if there], at)
-    problems = named_twice([name for name in names if name], at)
+    all_names = column_names(texts)
+    names = {place: all_names[place] for place, text in enumerate(texts) if text.strip() or place in filled}
+    refuse_title([texts[place] for place in names], at)
+    problems = named_twice(names.values(), at)
     if merged and not problems:
         problems.append(
             f"{where}: cells {listed(merged)} are merged: write one row that names each column, and a value "
@@ -87,9 +85,8 @@ def _read(path: Path) -> Table:
         )
     refuse(problems)
     others = [repr(sheet.title) for sheet in sheets if sheet is not taken]
-    blank = [None] * len(names)
     records = (
-        (row, {name: value for name, value in zip(names, [*values, *blank], strict=False) if name})
+        (row, {name: values[place] if place < len(values) else None for place, name in names.items()})
         for row, values in rows.items()
     )
     notes = (f"{where}: other sheets are not read: {listed(others)}",) * bool(others)
@@ -170,7 +167,7 @@ def _value(cell: Any) -> Any:
 _LIKE_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _MOST_ROWS = 1_048_576  # that a sheet holds, its header among them
-_LARGEST_WHOLE = 10**15  # a spreadsheet keeps 15 digits
+_LARGEST_NUMBER = 10**15  # a spreadsheet keeps 15 digits
 _NARROW, _WIDE = 24, 40  # characters of a column
 
 
@@ -195,13 +192,10 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     sheet.freeze_panes = "A2"
 
     def cell(name: str, value: Any) -> Any:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            # What a spreadsheet would round or not know is a text.
-            huge = isinstance(value, int) and abs(value) >= _LARGEST_WHOLE
-            value = str(value) if huge or not math.isfinite(value) else value
-        if value is None or isinstance(value, bool | int | float):
+        # what a spreadsheet would round, or not know, is a text
+        if value is None or (isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER):
             return value
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        text = text_of(value)
         cut[name] += len(text) > CELL_LIMIT
         text_cell = WriteOnlyCell(sheet)
         text_cell.alignment, text_cell.number_format = wrapped, "@"
