@@ -91,7 +91,6 @@ class CallRunner:
         slots: of calls in flight, which runners of one model may share.
         gate: to the money that may be spent, which runners may share.
         cache: stored replies to take and to add to, or None.
-        shared: whether the same request in flight is one call.
     """
 
     def __init__(
@@ -103,7 +102,6 @@ class CallRunner:
         gate: BudgetGate,
         policy: Policy,
         cache: ReplyCache | None = None,
-        shared: bool = True,
     ) -> None:
         self.transport = transport
         self._spec = spec
@@ -111,7 +109,6 @@ class CallRunner:
         self._gate = gate
         self._policy = policy
         self._cache = cache
-        self._shared = shared
         self._secrets = () if spec.embedded else secrets_of(spec)
         self._sent_secrets = () if spec.embedded else sent_secrets(spec)
         self._rng = random.Random(policy.seed)
@@ -137,7 +134,7 @@ class CallRunner:
         Raises:
             AuthError: the provider refused the key.
         """
-        if not self._shared:
+        if self._spec.embedded:  # a pure function here: nothing is gained by sharing
             return await self._call(messages, schema)
         key = cache_key(self._spec, messages, repeat, schema)
         while (flight := self._flights.get(key)) is not None:

@@ -176,11 +176,10 @@ async def _work_off(
     processes: int,
 ) -> None:
     """Have every judgement; the transport is closed in the end."""
-    embedded = spec.embedded
     lost, lost_at_most = 0, _LOST_IN_A_ROW
     if total is not None and total >= _LOST_FROM_THE_FIRST:
         lost_at_most = min(_LOST_IN_A_ROW, total)
-    limiter = Limiter(1 if embedded else spec.max_concurrency, total=total, processes=processes)
+    limiter = Limiter(1 if spec.embedded else spec.max_concurrency, total=total, processes=processes)
 
     def tick() -> None:
         """What is done twice a second, also while no reply comes."""
@@ -215,15 +214,7 @@ async def _work_off(
 
     scheduler = Scheduler(calls, judge, limiter=limiter, tick=tick)
     batch = _Batch(record, scheduler.fail)
-    runner = CallRunner(
-        spec,
-        transport,
-        slots=scheduler,
-        gate=gate,
-        policy=policy,
-        cache=cache,
-        shared=not embedded,  # a pure function here: nothing is gained by sharing
-    )
+    runner = CallRunner(spec, transport, slots=scheduler, gate=gate, policy=policy, cache=cache)
     try:
         await scheduler.run()
     finally:
