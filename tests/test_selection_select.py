@@ -66,7 +66,7 @@ def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
     # = 0.005 + 0.0097 + 0.0138.
     assert chosen_of(judges, n_wrong, 200).within == ("mid", "dear")
     found = chosen_of(judges, n_wrong, 60)  # all of that times 200 / 60
-    assert (found.judge, found.within, found.shown) == ("dear", (), False)
+    assert (found.judge, found.within) == ("dear", ())
     assert "but it may lose the margin of 3 points or more against the truly best" in found.why
     assert found.nearest == "mid" and found.more_questions is not None and found.more_questions > 0
     assert (
@@ -87,7 +87,7 @@ def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() 
     ]
     assert chosen_of(unpriced, same).within == ("c", "b", "a")
     few = chosen_of(unpriced, same, 12)  # too few to show anything but that nobody was seen to be better
-    assert (few.judge, few.within, few.shown) == ("c", (), False)
+    assert (few.judge, few.within) == ("c", ())
 
 
 def test_where_neither_cost_nor_latency_is_known_the_best_is_taken() -> None:
@@ -109,7 +109,7 @@ def test_judges_at_one_cost_are_told_what_more_questions_would_do() -> None:
 
 def test_the_only_judge_needs_no_bound() -> None:
     only = chosen_of([made_judge("a")], {"a": 3}, 9)
-    assert only.shown and only.why == "it is the only judge that may be chosen"
+    assert only.within == ("a",) and only.why == "it is the only judge that may be chosen"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_where_the_cheap_one_is_not_shown_good_enough_the_best_is_taken(
     judges = [made_judge("dear", usd_per_1k=9.0), made_judge("cheap")]
     choice = chosen_of(judges, {"dear": 0, "cheap": cheap_wrong}, n)
     assert (choice.judge, choice.more_questions) == ("dear", None) and why in choice.why
-    assert choice.shown is (n >= 100)
+    assert ("dear" in choice.within) is (n >= 100)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_the_offline_way_from_score_to_lock(judgecal: Run, scored: str, workspac
     found = selected(judgecal, scored, *ANY)
     assert found.keys() >= CONTRACT
     # The three give the same verdicts, but on 62 questions: 0.97^62 = 15%.
-    assert (found["shown"], found["within_margin"], found["lock"]) == (False, [], "judge.lock.json")
+    assert (found["within_margin"], found["lock"]) == ([], "judge.lock.json")
     assert {found["chosen"]} | {one["judge"] for one in found["rejected"]} == {
         f"{signature}@embedded" for signature in SIGNATURES.split(",")
     }
@@ -263,7 +263,7 @@ def test_an_experiment_of_test_alone_cannot_choose(judgecal: Run) -> None:
 def test_a_judge_that_beats_no_constant_is_refused(judgecal: Run, scored: str, workspace_dir: Path) -> None:
     ran = judgecal("select", scored, "--json")
     found = one_object(ran, code=1)
-    assert found["chosen"] is None and found["shown"] is False and found["lock"] is None
+    assert found["chosen"] is None and found["lock"] is None
     assert found["headline"]["kind"] == "none"
     assert "is not shown to agree better with the labels than always saying" in found["why"]
     assert re.search(r"\([+-]\d+\.\d to [+-]\d+\.\d points\)", found["why"])

@@ -169,11 +169,6 @@ class CheapestWithin:
     more_questions: int | None = None
     nearest: str | None = None  # the judge that they would show it of
 
-    @property
-    def shown(self) -> bool:
-        """Whether the judge is shown to lose less than the margin; else it only has the best value."""
-        return self.judge in self.within
-
 
 def choose(judges: Sequence[MeasuredJudge], losses: Losses, *, margin: float, metric: str) -> CheapestWithin:
     """Return CheapestWithin, from MeasuredJudges, their Losses, the margin allowed and a metric's name.

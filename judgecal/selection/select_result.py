@@ -59,7 +59,6 @@ class OpenScore:
     complete_case: Estimate  # the same without such items
     loss: float | None  # against the best seen, and the bound of the loss against whoever is truly best
     loss_at_most: float | None
-    reason: str | None  # why there is no bound, or which caps it is over
     usd_per_1k: float | None  # of a judgement; None where not known
     p95_s: float | None
     verdict: JudgeVerdict
@@ -72,11 +71,9 @@ class SelectResult(Result):
 
     experiment: str
     chosen_from: str
-    # the judge, None where nobody is within the caps and above the floor, or test refuses the choice; whether
-    # it is shown to lose less than the margin against the truly best, or only has the best value; and the
+    # the judge, None where nobody is within the caps and above the floor, or test refuses the choice, and the
     # sentence that says why
     chosen: str | None
-    shown: bool
     why: str
     metric: str
     margin: float
@@ -223,7 +220,6 @@ def select_result(
         experiment=run.experiment.slug,
         chosen_from=slug,
         chosen=choice.judge if choice else None,
-        shown=bool(choice and choice.shown),
         why=refused.why if refused else _why(run, decided),
         metric=run.by,
         margin=run.margin,
@@ -296,7 +292,6 @@ def _judge_on_open(
         complete_case=entry.agreement[run.by],
         loss=loss.loss if loss else None,
         loss_at_most=upper,
-        reason=reason,
         usd_per_1k=judge.usd_per_1k,
         p95_s=entry.latency_s.p95,
         verdict=verdict,

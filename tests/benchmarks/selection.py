@@ -168,7 +168,7 @@ def claims(setting: str, n_groups: int, *, users: int, seed: int) -> Claims:
         choice = choose(asked, losses, margin=MARGIN, metric="accuracy")
         wrong[place] = any(lost[names.index(name)] > MARGIN + 1e-9 for name in choice.within)
         found[place] = bool(twins) and names[-1] in choice.within
-        over[place] = not choice.shown and lost[names.index(choice.judge)] > MARGIN + 1e-9
+        over[place] = choice.judge not in choice.within and lost[names.index(choice.judge)] > MARGIN + 1e-9
     return Claims(float(wrong.mean()), float(found.mean()), float(over.mean()))
 
 
