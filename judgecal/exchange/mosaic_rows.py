@@ -51,10 +51,6 @@ class MosaicReader:
                 "--columns plain with --col question= and --col answer="
             )
 
-    def options(self) -> str:
-        """The reader's options in one text, for a configuration."""
-        return f"mosaic --col item={self.item or ''} --col group={self.group or ''}"
-
     def read(self, row: Row) -> ReadRow:
         """Read a Row as a ReadRow with its item; without a `request_id` the item's id is of its text."""
         item_id = row.cells.get(self.item or "request_id", "").strip()

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from judgecal.engine.budget import require_prices
 from judgecal.errors import InputError
-from judgecal.experiment.agreement_table import AgreementTable
+from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.judgements import item_scale, whole_items
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.score import asked_items, check_judge
@@ -19,7 +19,7 @@ from judgecal.judges import judge_named
 from judgecal.judges.function import GivenFunction
 from judgecal.judges.protocol import Judge
 from judgecal.records import PAIR_UNIT, Judgement, Result
-from judgecal.scale import Label, Scale
+from judgecal.scale import Scale
 from judgecal.stats import Agreement, cross_fit, leading_metric, metric_facts
 from judgecal.stats import agreement as agreement_of_arrays
 from judgecal.stats.sample import Floats, Unscored, as_scale, as_sequence
@@ -162,7 +162,8 @@ def agreement(
         raise InputError("agreement: a gold set says its scale, questions and weights: leave them out")
     else:
         table, rows = _judged_table(gold_labels, [*judge_labels])
-        labels, verdicts = table.labels, _matrix(rows, table)
+        column = Verdicts(rows[0].judge, table.gold.scale, whole_items(rows))
+        labels, verdicts = table.labels, column.verdicts[column.rows_of(table.items)]
         scales = judge_labels.scales if isinstance(judge_labels, Judgements) else {}
         judge_scale = judge_scale or scales.get(rows[0].judge)
         scale, groups, weights = gold_labels.scale, table.groups, table.weights
@@ -202,9 +203,3 @@ def _judged_table(gold: GoldSet, rows: Sequence[object]) -> tuple[AgreementTable
         look["judges"] = seen_judges(gold, items, [judged])
         look_at_test(find_workspace().experiments, gold, items, **look)
     return AgreementTable(gold, items), judged
-
-
-def _matrix(rows: Sequence[Judgement], table: AgreementTable) -> list[list[Label | None]]:
-    verdicts = {(row.item_id, row.repeat): row.verdict for row in whole_items(rows)}
-    repeats = range(1 + max(row.repeat for row in rows))
-    return [[verdicts.get((item.item_id, repeat)) for repeat in repeats] for item in table.items]

@@ -84,7 +84,6 @@ class Reader(Protocol):
     @property
     def columns(self) -> Columns: ...
     def check(self, source: Table) -> None: ...
-    def options(self) -> str: ...
     def read(self, row: Row) -> ReadRow: ...
 
 
@@ -132,9 +131,6 @@ class RowReader:
             problems += error.problems
         if problems:
             raise InputError(problems)
-
-    def options(self) -> str:
-        return self.columns.options()
 
     def read(self, row: Row) -> ReadRow:
         """Read a Row of a table as a ReadRow, with its Item.
@@ -201,4 +197,4 @@ def input_config(workspace: Workspace, source: Table, reader: Reader) -> dict[st
     """
     path, root = source.path.resolve(), workspace.root.resolve()
     shown: Path = path.relative_to(root) if path.is_relative_to(root) else path
-    return {"file": shown.as_posix(), "columns": reader.options()}
+    return {"file": shown.as_posix(), "columns": reader.columns.options()}
