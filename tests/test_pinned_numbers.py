@@ -204,6 +204,28 @@ def facts(metric: str) -> list[Any]:
     return [value for name, value in found.items() if name not in ("terms", "meaning")]
 
 
+def read_of(thing: Any, name: str) -> Any:
+    """A property that is kept once it was read."""
+    return getattr(thing, name)
+
+
+def cut_at(cut: Any, label: Any, verdict: Any) -> list[Any]:
+    """The classes of a label and a verdict, their distance and the kind of error."""
+    classes = [cut.class_of(label, people=True), cut.class_of(verdict)]
+    return [*classes, cut.distance(label, verdict), cut.error(label, verdict)]
+
+
+def traits(rows: Sequence[Sequence[Any]]) -> list[Any]:
+    """The traits of items, each with the places that have it."""
+    from judgecal.experiment.verdicts import traits_of
+    from judgecal.records import Item
+
+    items = [
+        Item(*row[:4], reference_answers=tuple(row[4]), system=row[5], tags=tuple(row[6])) for row in rows
+    ]
+    return [[*trait, places.tolist()] for trait, places in traits_of(items).items()]
+
+
 def codes(keys: Any, n: int) -> Ints:
     """Codes of questions, numbered ones as an array."""
     from judgecal.stats.sample import codes_of

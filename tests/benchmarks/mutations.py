@@ -56,6 +56,12 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 _COMMANDS = r"\b(?:agreement|compare|score|select|gate|migrate|rate|judge|reliability|labels|alt_test)\b"
 _OTHERS = r"test_(?:layers|optimize_[akmor]|bulk|web|table|evaluation|help|mtrag|mlflow|any_signature)"  # slow, or of no use
 
+_NETS = (
+    "tests/test_golden.py",
+    "tests/test_pinned_numbers.py",
+    "tests/test_small_worlds.py",
+)  # over all modules
+
 
 @dataclass(frozen=True)
 class Mutant:
@@ -142,7 +148,7 @@ def tests_of(path: Path) -> list[str]:
 def deciding_tests(paths: list[Path]) -> list[str]:
     """The test files that name one of the modules, or run a command that decides."""
     commands = _files(rf"judgecal\(\s*\"{_COMMANDS}|import judgecal$|import .*{_COMMANDS}")
-    return sorted({"tests/test_golden.py", *commands, *(test for path in paths for test in tests_of(path))})
+    return sorted({*_NETS, *commands, *(test for path in paths for test in tests_of(path))})
 
 
 def _files(pattern: str) -> list[str]:
@@ -251,7 +257,7 @@ class Session:
         """The tests to run for a mistake, in order; where it acts as its module is imported, those of the files that
         name the module."""
         if at_import:
-            own = tests_of(mutant.path)
+            own = {*tests_of(mutant.path), *_NETS}
             able = [name for name in self.items if name.partition("::")[0] in own]
         else:
             at = self.tests_at[str(mutant.path)]
