@@ -15,8 +15,9 @@ from judgecal.cli.output import print_json, print_prose, print_result
 from judgecal.errors import notice
 
 if TYPE_CHECKING:
+    from judgecal.engine.budget import CostEstimate
     from judgecal.experiment.agreement import AgreementResult, StoredExperiment
-    from judgecal.experiment.trials import CostEstimate, RunOptions
+    from judgecal.experiment.trials import RunOptions
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 

@@ -11,11 +11,12 @@ that from one to the next, with others in flight, become more than ten times as 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from judgecal.engine.calls import Message, Reply, ReplySchema
 from judgecal.errors import InputError
@@ -28,6 +29,7 @@ _TIMES_THE_ESTIMATE = 100.0  # the same before the first reply; each that keeps 
 _ROUNDING_USD = 1e-12
 _BYTES_PER_TOKEN = 3  # our own count: English has a little over 4, Chinese 3, code in between
 _FEWEST_PER_CHARACTER = 12  # characters to a token: prose has 4; a count below that is no count
+_USUAL_REPLY = 200  # tokens of a judge's reply: a short reasoning and the verdict
 _MOST_TOKENS = 10**9  # of one call; a larger count is none
 
 
@@ -260,3 +262,50 @@ def require_prices(specs: Sequence[ModelSpec], limit_usd: float | None) -> None:
         )
     if problems:
         raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """What a run would cost, before any call."""
+
+    calls: int  # to be made
+    stored: int  # judgements that the journal has already
+    prompt_tokens: int  # an estimate, at four characters a token
+    usd_at_most: float | None  # an upper bound; None where some model has no price, or is `unbounded`
+    # with replies of a usual length; None without a price
+    usd_likely: float | None = 0.0
+    unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
+
+    @property
+    def cost_in_words(self) -> str:
+        """The likely cost, then the bound, or why there is none."""
+        if self.usd_likely is None:
+            return "We cannot say what it costs: some model has no price."
+        if self.unbounded:
+            return (
+                f"It likely costs {self.usd_likely:.4f} USD, and there is no bound: a reply of "
+                f"{', '.join(self.unbounded)} has no known longest length; set max_tokens under "
+                "[models.NAME] in judgecal.toml."
+            )
+        most = f"It likely costs {self.usd_likely:.4f} USD, at most {self.usd_at_most:.4f} USD."
+        return most if self.usd_at_most else "It costs nothing."
+
+
+def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
+    """Return the CostEstimate that sums CostEstimates; what any does not have, the sum lacks too."""
+
+    added: dict[str, Any] = {}
+    for name in (field.name for field in dataclasses.fields(CostEstimate)):
+        values = [getattr(estimate, name) for estimate in estimates]
+        empty: Any = () if name == "unbounded" else 0
+        added[name] = None if None in values else sum(values, empty)
+    return CostEstimate(**{**added, "unbounded": tuple(dict.fromkeys(added["unbounded"]))})
+
+
+def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
+    """Return USD (None: no price) by a ModelSpec, a number of calls and of prompt tokens, usual replies."""
+    if not calls:
+        return 0.0
+    usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)
+    cost = model.cost_usd(round(prompt_tokens / calls), usual)
+    return None if cost is None else calls * cost

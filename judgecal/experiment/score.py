@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from judgecal._version import __version__
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
@@ -36,7 +36,6 @@ from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.recorded import Recorded, read_labelled_table
 from judgecal.experiment.trials import (
-    CostEstimate,
     ExperimentJournal,
     RunOptions,
     models_of,
@@ -44,7 +43,6 @@ from judgecal.experiment.trials import (
     require_keys,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.goldset import Columns, GoldSet, split_notes
 from judgecal.judges import judge_named

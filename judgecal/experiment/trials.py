@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, CostEstimate, likely_usd, require_prices, together, worst_cost_usd
 from judgecal.engine.cache import ReplyCache, open_cache
 from judgecal.engine.calls import Call, OwnVerdict
 from judgecal.engine.log import Journal
@@ -25,7 +23,6 @@ from judgecal.records import Item, Judgement, Key
 
 MOST_REPEATS = 1000
 """Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
-_USUAL_REPLY = 200  # tokens of a judge's reply: a short reasoning and the verdict
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
 
 
@@ -301,44 +298,6 @@ def say_remarks(budget: Budget, *, ended: bool = True) -> None:
         notice(f"judgecal: {remark}")
 
 
-@dataclass(frozen=True, slots=True)
-class CostEstimate:
-    """What a run would cost, before any call."""
-
-    calls: int  # to be made
-    stored: int  # judgements that the journal has already
-    prompt_tokens: int  # an estimate, at four characters a token
-    usd_at_most: float | None  # an upper bound; None where some model has no price, or is `unbounded`
-    # with replies of a usual length; None without a price
-    usd_likely: float | None = 0.0
-    unbounded: tuple[str, ...] = ()  # models whose replies cost something and have no longest length
-
-    @property
-    def cost_in_words(self) -> str:
-        """The likely cost, then the bound, or why there is none."""
-        if self.usd_likely is None:
-            return "We cannot say what it costs: some model has no price."
-        if self.unbounded:
-            return (
-                f"It likely costs {self.usd_likely:.4f} USD, and there is no bound: a reply of "
-                f"{', '.join(self.unbounded)} has no known longest length; set max_tokens under "
-                "[models.NAME] in judgecal.toml."
-            )
-        most = f"It likely costs {self.usd_likely:.4f} USD, at most {self.usd_at_most:.4f} USD."
-        return most if self.usd_at_most else "It costs nothing."
-
-
-def together(estimates: Sequence[CostEstimate]) -> CostEstimate:
-    """Return the CostEstimate that sums CostEstimates; what any does not have, the sum lacks too."""
-
-    added: dict[str, Any] = {}
-    for name in (field.name for field in dataclasses.fields(CostEstimate)):
-        values = [getattr(estimate, name) for estimate in estimates]
-        empty: Any = () if name == "unbounded" else 0
-        added[name] = None if None in values else sum(values, empty)
-    return CostEstimate(**{**added, "unbounded": tuple(dict.fromkeys(added["unbounded"]))})
-
-
 def plan_calls(
     judges: Sequence[Respondent], items: Iterable[Item], journal: Journal, options: RunOptions
 ) -> CostEstimate:
@@ -377,12 +336,3 @@ def _plan(due: Due, planned: set[int]) -> CostEstimate:
         likely_usd(model, calls, tokens),
         () if model.bounded else (model.alias,),
     )
-
-
-def likely_usd(model: ModelSpec, calls: int, prompt_tokens: float) -> float | None:
-    """Return USD (None: no price) by a ModelSpec, a number of calls and of prompt tokens, usual replies."""
-    if not calls:
-        return 0.0
-    usual = min(_USUAL_REPLY, model.longest_reply or _USUAL_REPLY)
-    cost = model.cost_usd(round(prompt_tokens / calls), usual)
-    return None if cost is None else calls * cost

@@ -13,7 +13,7 @@ from typing import Any
 
 import dspy
 
-from judgecal.engine.budget import Budget, require_prices, worst_cost_usd
+from judgecal.engine.budget import Budget, CostEstimate, likely_usd, require_prices, together, worst_cost_usd
 from judgecal.engine.calls import ReplySchema
 from judgecal.engine.log import Journal, read_journal
 from judgecal.errors import InputError, notice
@@ -33,15 +33,12 @@ from judgecal.experiment.score import (
 )
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import (
-    CostEstimate,
     ExperimentJournal,
     RunOptions,
-    likely_usd,
     plan_calls,
     require_keys,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement import verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
@@ -25,7 +25,6 @@ from judgecal.experiment.score import (
     summary_of_gold,
 )
 from judgecal.experiment.trials import (
-    CostEstimate,
     ExperimentJournal,
     RunOptions,
     models_of,
@@ -33,7 +32,6 @@ from judgecal.experiment.trials import (
     require_keys,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import judge_named

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import full_name, judge_config
 from judgecal.experiment.table_rows import Reader, RowReader, TableRows, input_config
 from judgecal.experiment.trials import (
-    CostEstimate,
     Due,
     RunOptions,
     judge_to_journal,

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
@@ -22,7 +22,6 @@ from judgecal.experiment.looks import look_at_test, looks_so_far
 from judgecal.experiment.score import full_name, gold_config, run_line, summary_of_gold
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import (
-    CostEstimate,
     ExperimentJournal,
     RunOptions,
     models_of,

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
@@ -29,7 +29,6 @@ from judgecal.experiment.score import (
 )
 from judgecal.experiment.table_rows import JudgedItems, TableRows, input_config
 from judgecal.experiment.trials import (
-    CostEstimate,
     Due,
     RunOptions,
     judge_to_journal,
@@ -39,7 +38,6 @@ from judgecal.experiment.trials import (
     require_keys,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.goldset import GoldSet, load_gold, split_notes
 from judgecal.judges import judge_named

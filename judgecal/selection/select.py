@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import refuse_unequal
@@ -23,7 +23,6 @@ from judgecal.experiment.looks import LookKind, look_at_test, verdicts_sha
 from judgecal.experiment.score import asked_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import (
-    CostEstimate,
     ExperimentJournal,
     RunOptions,
     models_of,
@@ -32,7 +31,6 @@ from judgecal.experiment.trials import (
     require_keys,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import Judge, single_calls

@@ -22,18 +22,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from judgecal.engine.budget import CostEstimate, together
 from judgecal.engine.calls import CallFailed, Message, ParsedReply
 from judgecal.engine.log import now
 from judgecal.errors import InputError
-from judgecal.experiment.trials import (
-    CostEstimate,
-    models_of,
-    open_journal,
-    plan_calls,
-    run_trials,
-    stored_rows,
-    together,
-)
+from judgecal.experiment.trials import models_of, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import GoldDocument
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import JudgeName, Respondent

@@ -20,20 +20,18 @@ from itertools import chain, islice
 from pathlib import Path
 
 from judgecal._version import __version__
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.calls import ParsedReply
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import full_name, judge_config
 from judgecal.experiment.trials import (
-    CostEstimate,
     RunOptions,
     models_of,
     open_journal,
     plan_calls,
     run_trials,
     stored_rows,
-    together,
 )
 from judgecal.goldset import Card, GoldDocument, GoldSet, load_gold, write_gold
 from judgecal.goldset.wording import plain_text

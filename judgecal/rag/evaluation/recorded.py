@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from judgecal.engine.budget import CostEstimate
 from judgecal.errors import InputError, listed, notice, refuse, unknown_name
-from judgecal.experiment.trials import CostEstimate
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
 from judgecal.rag.questions import Question
 from judgecal.records import ErrorKind, Failure, well_formed

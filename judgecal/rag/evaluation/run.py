@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal._version import __version__
-from judgecal.engine.budget import Budget, require_prices
+from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
@@ -22,7 +22,6 @@ from judgecal.experiment.judgements import item_scale, stored_notes
 from judgecal.experiment.score import full_name, judge_config
 from judgecal.experiment.table_rows import ReadRow, judgement_of
 from judgecal.experiment.trials import (
-    CostEstimate,
     Due,
     RunOptions,
     judge_to_journal,
@@ -31,7 +30,6 @@ from judgecal.experiment.trials import (
     plan_trials,
     require_keys,
     stored_rows,
-    together,
 )
 from judgecal.goldset import item_row, read_items
 from judgecal.judges.protocol import Respondent, lacking_inputs
