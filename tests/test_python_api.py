@@ -334,6 +334,6 @@ def test_optimize_is_a_function_whatever_was_imported_before() -> None:
     from judgecal.optimize.run import OptimizeRun, optimize
 
     assert callable(package.optimize) and vars(type(package.optimize))["__call__"].__func__ is optimize
-    assert package.optimize.OptimizeRun is OptimizeRun  # type: ignore[attr-defined]
+    assert package.optimize.run.OptimizeRun is OptimizeRun  # type: ignore[attr-defined]
     with pytest.raises(InputError, match="unknown gold set 'no-such-set'"):
         package.optimize("correctness_v3@embedded", "no-such-set")

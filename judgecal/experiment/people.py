@@ -14,7 +14,6 @@ from typing import Any
 
 from judgecal.experiment.agreement import Entry, JudgeEntry, RaterEntry, entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
-from judgecal.experiment.judgements import values_of
 from judgecal.experiment.verdicts import Cut
 from judgecal.goldset import GoldCheck, GoldSet, check_set
 from judgecal.records import Estimate, Item, Judgement, Result
@@ -60,10 +59,9 @@ def first_verdicts(table: AgreementTable, column: Verdicts) -> dict[Hashable, La
     None is unscored: so is a labelled item without a row. A tied item without a row is absent: it was not
     asked about.
     """
-    fields = (values_of(column.rows, name) for name in ("item_id", "verdict", "repeat"))
-    rows = {item_id: verdict for item_id, verdict, repeat in zip(*fields, strict=True) if repeat == 0}
-    firsts: dict[Hashable, Label | None] = {item.item_id: rows.get(item.item_id) for item in table.items}
-    return firsts | {item.item_id: rows[item.item_id] for item in table.tied if item.item_id in rows}
+    items = (*table.items, *(item for item in table.tied if item.item_id in column.places))
+    verdicts = as_lists(column.verdicts[column.rows_of(items)])
+    return {item.item_id: of_item[0] for item, of_item in zip(items, verdicts, strict=True)}
 
 
 def rater_entries(table: AgreementTable, columns: Sequence[Verdicts]) -> tuple[RaterEntry, ...]:

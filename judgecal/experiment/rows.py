@@ -3,7 +3,6 @@ people label: the items of a set or of an experiment, and draws."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -153,17 +152,8 @@ class UnlabelledRows:
             for sides in (zip(*once, strict=True), known[1])
             for calibration, verdicts in zip(maps, sides, strict=True)
         )
-        return cls(
-            gold,
-            metric,
-            judges,
-            tuple(items.values()),
-            (old, new),
-            tuple(known[0]),
-            (of_known[0], of_known[1]),
-            where,
-            n_left_out,
-        )
+        of_items = tuple(items.values()), (old, new), tuple(known[0]), (of_known[0], of_known[1])
+        return cls(gold, metric, judges, *of_items, where, n_left_out)
 
     @cached_property
     def pair(self) -> VerdictPairs:
@@ -255,9 +245,8 @@ class UnlabelledRows:
         """Return OnRows: whether the candidate loses less than a margin, decided at a confidence level."""
         two, (outlook, classes), (reference, candidate) = self.pair, self.outlook, self.judges
         worst = worst_loss(two, classes, level=level)
-        differ = Differ(two.n, len(np.unique(two.groups)), two.share_differing(level=level), worst)
-        n_all = two.n + self.n_left_out
-        differ = dataclasses.replace(differ, share=dataclasses.replace(differ.share, n_expected=n_all))
+        share = replace(two.share_differing(level=level), n_expected=two.n + self.n_left_out)
+        differ = Differ(two.n, len(np.unique(two.groups)), share, worst)
         on = None if drawn is None else loss_on_labels(two, drawn, level=level)
         strata, spreads = self.strata
         sizes = np.bincount(strata).tolist()
@@ -288,7 +277,7 @@ class UnlabelledRows:
             look=look,
             labels=None if labels is None else labels.name,
         )
-        return dataclasses.replace(rows, why=self._why(rows, margin))
+        return replace(rows, why=self._why(rows, margin))
 
     def _why(self, on: OnRows, margin: float) -> str:
         """What the rows and their labels come to, and how many labels go on, in a sentence."""
@@ -346,14 +335,8 @@ class KeptRows:
     @classmethod
     def read(cls, folder: Path) -> KeptRows:
         """Read the KeptRows in a folder."""
-        path, absent = (
-            folder / ROWS,
-            (
-                "no rows without labels were kept: judgecal migrate --on FILE says where two judges differ, "
-                "and its experiment keeps them"
-            ),
-        )
-        return validated(cls, read_json(path, absent=absent), shown(path))
+        path, why = folder / ROWS, "no rows without labels were kept: name some by judgecal migrate --on FILE"
+        return validated(cls, read_json(path, absent=why), shown(path))
 
 
 def _numbers(labels: Sequence[Label | None]) -> Floats:
