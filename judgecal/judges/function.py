@@ -98,7 +98,8 @@ def _parameters(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The parameters that are filled from an item, but for some, and those that an item must have."""
     declared = inspect.signature(call).parameters.values()
-    plain = all(one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY) for one in declared)
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    plain = all(parameter.kind in by_name for parameter in declared)
     if not plain or inspect.isgeneratorfunction(call) or inspect.isasyncgenfunction(call):
         raise InputError(f"{where} must be a plain function whose parameters each have a name")
     filled = [parameter for parameter in declared if parameter.name not in without]

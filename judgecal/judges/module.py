@@ -71,7 +71,7 @@ def _parameters_of(program: dspy.Module) -> Collection[inspect.Parameter]:
 
 def own_signature(program: dspy.Module) -> type[dspy.Signature] | None:
     """Return the dspy.Signature of a program (dspy.Module) that takes any input; else None."""
-    if all(one.kind is not one.VAR_KEYWORD for one in _parameters_of(program)):
+    if all(take.kind is not take.VAR_KEYWORD for take in _parameters_of(program)):
         return None
     cls: type[dspy.Signature] = only_predictor(program).signature
     return cls

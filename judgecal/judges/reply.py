@@ -127,7 +127,7 @@ def _one_verdict(signature: LoadedSignature, values: Sequence[Any]) -> tuple[Lab
     verdict, failure = read_verdict(signature, values[0])
     for value in values[1:]:
         if read_verdict(signature, value) != (verdict, failure):
-            two = " and ".join(repr(_first_line(str(one))[:_SHOWN]) for one in (values[0], value))
+            two = " and ".join(repr(_first_line(str(stated))[:_SHOWN]) for stated in (values[0], value))
             return None, Failure("parse", f"two different verdicts in one reply: {two}")
     return verdict, failure
 

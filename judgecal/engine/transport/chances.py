@@ -24,17 +24,17 @@ class TokenChances:
 
     def __init__(self, spec: ModelSpec) -> None:
         self._spec = spec
-        self._asked = _MOST * spec.weighs
-        self._said = False
+        self._n_alternatives = _MOST * spec.weighs
+        self._noticed = False
 
-    async def told(self, send: Callable[[int], Awaitable[Reply]]) -> Reply:
+    async def reply_of(self, send: Callable[[int], Awaitable[Reply]]) -> Reply:
         """Return the Reply of a function `send`, which takes a number of chances; fewer where refused.
 
         Only a reply tells that it was the chances that were refused, and not a text that speaks of them.
         """
         if not self._spec.weighs:
             return await send(0)
-        n_alternatives = self._asked
+        n_alternatives = self._n_alternatives
         while True:
             try:
                 reply = await send(n_alternatives)
@@ -44,9 +44,9 @@ class TokenChances:
                 if not (n_alternatives and named):
                     raise
                 n_alternatives = _FEW if n_alternatives > _FEW else 0
-        self._asked = min(n_alternatives, self._asked)
-        if reply.text and not reply.tokens and not self._said:
-            self._said = True
+        self._n_alternatives = min(n_alternatives, self._n_alternatives)
+        if reply.text and not reply.tokens and not self._noticed:
+            self._noticed = True
             lacks = "its server gives no chances of tokens, so verdicts are the words that it says"
             notice(f"judgecal: model {self._spec.alias}: {lacks}")
         return replace(reply, tokens=reply.tokens or [])

@@ -60,7 +60,7 @@ class DspyTransport:
 
     async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
         """Send messages by a ReplySchema or None, return the Reply; sent anew where chances are refused."""
-        return await self._chances.told(functools.partial(self._sent, messages, schema))
+        return await self._chances.reply_of(functools.partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         import dspy

@@ -60,7 +60,7 @@ class HttpTransport:
 
     async def send(self, messages: Sequence[Message], schema: ReplySchema | None = None) -> Reply:
         """Send messages by a ReplySchema or None, return the Reply; sent anew where chances are refused."""
-        return await self._chances.told(partial(self._sent, messages, schema))
+        return await self._chances.reply_of(partial(self._sent, messages, schema))
 
     async def _sent(self, messages: Sequence[Message], schema: ReplySchema | None, top: int) -> Reply:
         body = self._encoded(messages, schema, top)

@@ -46,18 +46,18 @@ def supported(answer: str, contexts: Sequence[str], *, beside: bool = False) -> 
     shares = []
     for point in _LIST_POINT.split(answer):
         for sentence in sentences(point):
-            asked = key_words_anew(sentence)
-            if not asked:
+            wanted = key_words_anew(sentence)
+            if not wanted:
                 continue
-            share = len(frozenset[str]().union(*(asked & held for held in sets))) / len(asked)
+            share = len(frozenset[str]().union(*(wanted & held for held in sets))) / len(wanted)
             if beside:
                 pairs = runs_anew(sentence, 2)
                 shared_pairs = frozenset[tuple[str, ...]]().union(
                     *(pairs & runs(context, 2) for context in contexts)
                 )
-                best = max((_most_together(asked, context) for context in contexts), default=0) / len(asked)
+                best = max((_most_together(wanted, context) for context in contexts), default=0) / len(wanted)
                 share = (share + best + (len(shared_pairs) / len(pairs) if pairs else best)) / 3.0
-            shares.append(Sentence(sentence, share, len(asked)))
+            shares.append(Sentence(sentence, share, len(wanted)))
     return shares
 
 
