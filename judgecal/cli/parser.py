@@ -212,11 +212,12 @@ def _innermost(kind: Any) -> Any:
 
 def _meant(name: str, options: Sequence[Any]) -> str:
     """What to type for an option that is not there: a column, one spelt alike, one with such a value."""
-    from judgecal.tables.columns import PARTS, part_of
+    from judgecal.tables.columns import PART_OF_INPUT, PARTS
 
     word = name.lstrip("-").replace("-", "_")
     longest = {max(param.opts, key=len): param for param in options}
-    part = {field: part for part, field in PARTS.items()}.get(word, part_of(word.removesuffix("_column")))
+    name = word.removesuffix("_column")
+    part = {field: part for part, field in PARTS.items()}.get(word, PART_OF_INPUT.get(name, name))
     if part in PARTS and "--col" in longest:
         return f"write --col {part}=COLUMN"
     spelt = {option.lstrip("-"): option for option in longest}

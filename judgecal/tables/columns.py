@@ -124,7 +124,7 @@ PARTS: Mapping[str, str] = {
 OF_IMPORTS = (*OF_ITEMS, "tag", "note", "rater", "gold")
 """The parts of a table with people's labels."""
 _SEVERAL = frozenset({"contexts", "tag", "note"})
-_PART_OF_INPUT = {
+PART_OF_INPUT = {
     "answer_under_test": "answer", "response": "answer", "reference_answer": "reference",
     "reference_answers": "reference", "context": "contexts", "chunk": "contexts",
 }  # fmt: skip
@@ -134,11 +134,6 @@ _OPTION_OF = {
     "reference_separator": "--reference-separator",
 }  # fmt: skip
 _NEAR = 0.8  # how alike a name and a part are that is taken for misspelt
-
-
-def part_of(name: str) -> str:
-    """The part that an input of a judge is filled from; of any other input its own name, that of a field."""
-    return _PART_OF_INPUT.get(name, name)
 
 
 def read_columns(
@@ -162,7 +157,7 @@ def read_columns(
     any_input = inputs is None or "item" in inputs  # a judge that takes the item reads every field
     for entry in entries:
         name, sign, column = (text.strip() for text in entry.partition("="))
-        part, near = part_of(name), difflib.get_close_matches(name, parts, n=1, cutoff=_NEAR)
+        part, near = PART_OF_INPUT.get(name, name), difflib.get_close_matches(name, parts, n=1, cutoff=_NEAR)
         if not (sign and name and column):
             problems.append(f"--col {entry}: write PART=COLUMN, such as --col {parts[0]}=COLUMN")
         elif part in takes:

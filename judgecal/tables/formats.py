@@ -1,7 +1,5 @@
-"""Which format a table is in, told by the ending of its name or by how its address begins.
-
-Every module of this package may offer formats in `FORMATS`, and is found by being here: a new format is one
-new file.
+"""Which format a table is in. Every module of this package may offer formats in `FORMATS`, and is found by
+being here: a new format is one new file.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ import contextlib
 import csv
 import functools
 import io
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile, islice
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
 """What may stand between cells, as messages call it."""
 _USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": "\t"}
-_SPACE = re.compile(r" *[\xa0\u2007\u202f\u200b\ufeff][ \xa0\u2007\u202f\u200b\ufeff]*")
 _HEAD = 1_000_000  # bytes, in which the header ends
 _NO_TEXT = (
     (b"PK\x03\x04", "a zip archive, as .xlsx and .ods are: give it its own ending"),
@@ -42,8 +40,8 @@ Record = tuple[int, list[str]]
 
 
 def column_names(cells: Iterable[str]) -> tuple[str, ...]:
-    """Return a tuple of column names, from a header's cells: no-break spaces are spaces."""
-    names = (_SPACE.sub(" ", cell).strip() for cell in cells)
+    """Return a tuple of column names, from a header's cells: line ends and no-break spaces are one space."""
+    names = (" ".join(cell.split()) for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
 

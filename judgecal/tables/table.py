@@ -43,12 +43,9 @@ class Row:
     def parts(self, column: str, separator: str | None = None) -> tuple[str, ...]:
         """Return the alternatives, a tuple, in this row's cell of a column name: a list's, or cut text."""
         value, text = self.raw.get(column), self.cells[column]
-        if not isinstance(value, list) and not separator:
-            return (text,) if text.strip() else ()
-        texts = list(map(text_of, value)) if isinstance(value, list) else text.split(separator)
-        if len(texts) > 1:
-            texts = [part.strip() for part in texts]
-        return tuple(part for part in texts if part.strip())
+        cut = text.split(separator) if separator else [text]
+        texts = list(map(text_of, value)) if isinstance(value, list) else cut
+        return tuple(part.strip() if len(texts) > 1 else part for part in texts if part.strip())
 
 
 def text_of(value: Any) -> str:
@@ -156,7 +153,6 @@ class Table:
         if lost := whole.select(cs.binary() | cs.object()).columns:
             note = f"{where}: left out {', '.join(lost)}: bytes, not text"
             whole, more = whole.drop(lost), {**more, "notes": (*more.get("notes", ()), note)}
-        # its text is the shortest decimal
         whole = whole.with_columns(pl.col(pl.Float32).cast(pl.String).cast(pl.Float64))
         whole = whole.with_columns(cs.float().fill_nan(None))
         if whole.select(cs.nested()).width:
@@ -177,7 +173,6 @@ class Table:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows of the table as Python objects."""
         return list(self.each())
 
     def each(self, limit: int | None = None) -> Iterator[Row]:
@@ -207,15 +202,12 @@ class Table:
             whole.records = self.records and [self.records[place] for place in places]
         return whole
 
-    # --- how messages name it, its rows and the columns that it lacks
-
     @property
     def top(self) -> str:
         """The table as a whole: `file:1`, or just the file where there are no lines."""
         return f"{self.where}:1" if self.unit == "line" else self.where
 
     def at(self, row: Row) -> str:
-        """`file:line` of a row, or `file:row N`."""
         return self.place(row.line)
 
     def place(self, row: int) -> str:

@@ -93,12 +93,13 @@ _CONVERTED = re.compile(
     rf"(?:[\d\s.,:;/\\+\-−–%$€£¥()'°]|(?<![^\W\d_])(?:{_MONTH}|[ap]m?|st|[nr]d|th|de|of|e)(?![^\W\d_]))*"
 )
 """What a spreadsheet may take for a number or a date."""
-_LONGEST_DATE = 40
 
 
 def defuse(text: str) -> str:
     """Return a text, with an apostrophe before it if a spreadsheet would run or rewrite it."""
-    risky = text.lstrip(" \u00a0")[:1] in _FORMULA or _is_converted(text.strip())
+    word = text.strip().casefold()
+    dated = len(word) <= 40 and any(map(str.isdigit, word)) and _CONVERTED.fullmatch(word)
+    risky = text.lstrip(" \u00a0")[:1] in _FORMULA or word in _TRUTH or dated
     return _MARK + text if risky or text.startswith(_MARK) else text
 
 
@@ -123,13 +124,6 @@ def undefuse(cell: str) -> str:
     """Return the text of which `defuse` made a cell; a cell that somebody typed stays as it is."""
     unmarked = cell.removeprefix(_MARK)
     return unmarked if cell != unmarked and defuse(unmarked) == cell else cell
-
-
-def _is_converted(text: str) -> bool:
-    """Whether a spreadsheet may take the text for a number, a date or a truth value."""
-    word = text.casefold()
-    dated = len(word) <= _LONGEST_DATE and any(map(str.isdigit, word)) and _CONVERTED.fullmatch(word)
-    return word in _TRUTH or bool(dated)
 
 
 def same_text(cell: str, text: str) -> bool:

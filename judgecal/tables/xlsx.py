@@ -29,7 +29,6 @@ Rows = dict[int, list[Any]]
 
 _MOST_READ = 1_000_000  # rows of a sheet
 _MANY_CELLS, _LEAST_FILLED = 2_000_000, 0.02  # of a sheet, empty ones before the last of a row among them
-_LINE_END = re.compile(r"\s*[\r\n\t]\s*")
 _ESCAPED = re.compile("_x(00[01][0-9A-Fa-f]|005F)_")
 _OLD = b"\xd0\xcf\x11\xe0"
 
@@ -66,7 +65,7 @@ def _read(path: Path) -> Table:
         where = f"{where} (sheet {taken.title!r})"
     top = min(rows)
     header, at = rows.pop(top), f"{where}:row {top}"
-    texts = ["" if value is None else _LINE_END.sub(" ", str(value)) for value in header]
+    texts = ["" if value is None else str(value) for value in header]
     filled = {place for values in rows.values() for place, value in enumerate(values) if value is not None}
     texts += [""] * (max(filled, default=0) + 1 - len(texts))
     all_names = column_names(texts)
@@ -168,7 +167,7 @@ _LIKE_ESCAPED = re.compile("_(?=x[0-9A-Fa-f]{4}_)")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\ufffe\uffff]")
 _MOST_ROWS = 1_048_576  # that a sheet holds, its header among them
 _LARGEST_NUMBER = 10**15  # a spreadsheet keeps 15 digits
-_NARROW, _WIDE = 24, 40  # characters of a column
+_WIDTH = 40  # characters of a column
 
 
 def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
@@ -178,7 +177,6 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
     runs, no date is made of 8/10. Control characters stand as `_x0001_`, as Excel writes them.
     """
     import openpyxl
-    import polars as pl
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font
     from openpyxl.utils import get_column_letter
@@ -207,10 +205,9 @@ def _write(draft: Path, frame: pl.DataFrame, source: Table | None) -> None:
         return text_cell
 
     header = [cell(name, name) for name in names]
-    for place, (name, name_cell) in enumerate(zip(names, header, strict=True), start=1):
+    for place, name_cell in enumerate(header, start=1):
         name_cell.font = Font(bold=True)
-        width = _WIDE if frame.schema.get(name) == pl.String else _NARROW
-        sheet.column_dimensions[get_column_letter(place)].width = width
+        sheet.column_dimensions[get_column_letter(place)].width = _WIDTH
     sheet.append(header)
     for record in written_rows(frame, source):
         sheet.append([cell(name, record.get(name)) for name in names])
