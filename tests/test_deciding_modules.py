@@ -29,6 +29,15 @@ NOT_GIVEN: dict[str, Any] = {
     "step": 0.0, "rest": 0.0, "pseudo": 0.0, "tiny": 0.0, "fits": True, "free": False, "people": False,
 }  # fmt: skip
 
+THRESHOLDS: dict[str, float] = {
+    "CHANGED_LEVEL": 1e-5, "DOUBTFUL_LEVEL": 0.05, "DRIVING": 2.0 / 3.0, "FALSE_DISCOVERIES": 0.05, "FOLDS": 10,
+    "FREE_ITEMS": 2_000, "KINDS": 0.5, "LEAST_DIFFERING": 2.0, "LEAST_DRAWN": 10, "LUCK": 0.8, "MARGIN": 0.03,
+    "MIN_CLASS": 10, "MIN_GROUPS": 10, "MIN_QUESTIONS": 20, "MIN_SHARED": 30, "MOST_PASSES": 3, "NARROWER": 0.25,
+    "NOISE_CALLS": 3, "N_PERM": 10_000, "OUT_OF_REACH": 10_000, "PLANNED_DISCORDANCE": 0.5, "POWER": 0.8,
+    "PSEUDO": 0.35, "SIZE": 0.05, "STANDARD_ERRORS": 2.58, "UNSCORED_TOLERANCE": 0.05,
+}  # fmt: skip
+"""What decisions hang on, as the handbook and the contract name it."""
+
 
 def defined() -> Iterator[tuple[str, Any]]:
     """The name and the object of every class and function, methods included."""
@@ -59,3 +68,13 @@ def test_an_option_that_is_not_given_means_the_same_everywhere(option: str) -> N
     }
     given = {name: default for name, default in means.items() if isinstance(default, int | float)}
     assert given and given == dict.fromkeys(given, NOT_GIVEN[option])
+
+
+def test_what_decisions_hang_on_is_as_the_handbook_says() -> None:
+    modules = [
+        importlib.import_module(module.name)
+        for room in ROOMS
+        for module in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")
+    ]
+    held = {name: {getattr(m, name) for m in modules if hasattr(m, name)} for name in THRESHOLDS}
+    assert held == {name: {value} for name, value in THRESHOLDS.items()}

@@ -226,6 +226,14 @@ def traits(rows: Sequence[Sequence[Any]]) -> list[Any]:
     return [[*trait, places.tolist()] for trait, places in traits_of(items).items()]
 
 
+def shift_to_six(*rates: Any, **seen: Any) -> float | None:
+    """The p of a shift to six digits: a search makes it."""
+    from judgecal.stats.error_rates import shift_p
+
+    found = shift_p(*rates, **seen)
+    return None if found is None else round(found, 6)
+
+
 def codes(keys: Any, n: int) -> Ints:
     """Codes of questions, numbered ones as an array."""
     from judgecal.stats.sample import codes_of
