@@ -111,9 +111,6 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         reasons = ((names.get(str(row.order), str(n)), row.reasoning) for n, row in enumerate(rows))
         reasoning = "\n".join(f"[{name}] {text}" for name, text in reasons if text)
 
-    parts = [row.chances for row in rows if row.chances]
-    words = dict.fromkeys(word for part in parts for word in part) if len(parts) == len(rows) else {}
-
     made = [row for row in rows if row.error is None or row.error.kind != "budget"] or rows
 
     def total(name: str) -> Any:
@@ -127,7 +124,7 @@ def _combined(rows: Sequence[Judgement], **changes: Any) -> Judgement:
         reasoning=reasoning,
         raw_reply=None if failed is None else failed.raw_reply,
         cached=any(row.cached for row in rows),
-        chances={word: sum(part.get(word, 0.0) for part in parts) / len(parts) for word in words} or None,
+        chances=None,  # they are of one call
         why_said=next((row.why_said for row in rows if row.why_said), None),
         replied_at=min((row.replied_at for row in rows if row.replied_at is not None), default=None),
         **values,
