@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import json
 import re
@@ -434,6 +435,9 @@ def test_a_served_judge_is_called_on_test_and_for_its_noise(
     text = (workspace_dir / "judge.lock.json").read_text(encoding="utf-8")
     lock = load_lock(workspace_dir / "judge.lock.json")
     assert "api_base" not in text and served.root not in text and KEY not in text
+    gold = load_gold("starter")
+    counts = collections.Counter(item.system for item in gold.select("test") if item.item_id in gold.labels)
+    assert (lock.gold.sampling, dict(lock.gold.systems)) == (gold.card.sampling, dict(counts))
     assert lock.model.model_id == completion("x")["model"]
     assert lock.model.settings == {"temperature": 0.0, "max_tokens": 100, "structured": "auto"}
     for file in (workspace_dir / "experiments").rglob("*"):

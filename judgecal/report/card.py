@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.artefacts import read_json
-from judgecal.errors import InputError
+from judgecal.errors import InputError, listed
 from judgecal.experiment.agreement import AgreementResult, JudgeEntry
 from judgecal.experiment.folder import Experiment, kept_judges, read_config
 from judgecal.judges.suite import load_suite
@@ -142,7 +142,8 @@ class LockCard(Result):
         model = self.lock.model
         code = "another version of its code"
         made = code if model is None else f"another model than {model.model_id or model.id}, another prompt"
-        unlike = f"questions, answers or systems unlike those of {self.lock.gold.set}"
+        gold, systems = self.lock.gold, listed([*self.lock.gold.systems])
+        unlike = f"questions, answers or systems unlike those of {gold.set}{f' ({systems})' * bool(systems)}"
         return made, unlike, "a gate that fails or finds another judge"
 
     @property

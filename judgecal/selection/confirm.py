@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -207,6 +208,8 @@ def lock_judge(
             str(gold.scale),
             gold.scale.pass_at,
             ties=n_tied / (n_tied + len(test.items)),
+            sampling=gold.card.sampling,
+            systems=Counter(item.system for item in test.items if item.system is not None),
         ),
         verdicts=verdicts,
         calls=calls,

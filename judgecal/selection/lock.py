@@ -84,6 +84,8 @@ class LockedGold(_Closed):
     scale: str  # the people's scale, as its string
     pass_at: float | None
     ties: float = 0.0  # share of the split's rated items on which raters tie: what is locked is without them
+    sampling: str = "unknown"  # how the set was drawn, as its card says
+    systems: Mapping[str, int] = field(default_factory=dict)  # system -> items of the split that it answered
 
     @property
     def people(self) -> Scale:
