@@ -40,8 +40,8 @@ Record = tuple[int, list[str]]
 
 
 def column_names(cells: Iterable[str]) -> tuple[str, ...]:
-    """Return a tuple of column names, from a header's cells: line ends and no-break spaces are one space."""
-    names = (" ".join(cell.split()) for cell in cells)
+    """Return a tuple of column names, from a header's cells: no-break spaces are spaces."""
+    names = (cell.replace("\xa0", " ").strip() for cell in cells)
     return tuple(name or f"column {place}" for place, name in enumerate(names, start=1))
 
 

@@ -65,7 +65,7 @@ def _read(path: Path) -> Table:
         where = f"{where} (sheet {taken.title!r})"
     top = min(rows)
     header, at = rows.pop(top), f"{where}:row {top}"
-    texts = ["" if value is None else str(value) for value in header]
+    texts = ["" if value is None else " ".join(str(value).split()) for value in header]
     filled = {place for values in rows.values() for place, value in enumerate(values) if value is not None}
     texts += [""] * (max(filled, default=0) + 1 - len(texts))
     all_names = column_names(texts)
