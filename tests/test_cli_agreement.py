@@ -102,6 +102,19 @@ def test_rows_of_no_item_are_counted(judgecal: Run, people: list[dict[str, Any]]
     assert found["notes"][0] in " ".join(recorded(judgecal, path).out.split())
 
 
+def test_what_score_wrote_is_read_with_its_first_repeats(judgecal: Run, workspace_dir: Path) -> None:
+    scored = one_object(
+        judgecal("score", "--judge", "wer@local", "--repeats", "2", "-o", "rows.jsonl", "--json")
+    )
+    read = one_object(judgecal("agreement", "--judgements", "rows.jsonl", "--split", "open", "--json"))
+    (before,), (after,) = scored["judges"], read["judges"]
+    assert before["agreement"]["mae"]["value"] == pytest.approx(after["agreement"]["mae"]["value"])
+    assert (
+        read["notes"][0]
+        == f"{after['n']} rows of rows.jsonl are further repeats, of which score measures the noise"
+    )
+
+
 def test_recorded_cost_and_latency_are_kept(
     judgecal: Run, people: list[dict[str, Any]], tmp_path: Path
 ) -> None:

@@ -49,7 +49,8 @@ def read_recorded(
 
     Without a column `judge`, or the one named, the whole file is one judge, named after it. Verdicts
     are read on `verdict_scale`, by default as most can be read. An empty or unreadable verdict
-    is an unscored row; `error` may say why there is none.
+    is an unscored row; `error` may say why there is none. Where a column `repeat` counts several
+    judgements of an item, the first (0) is read.
     """
     table = read_table(path)
     named = (columns or Columns(usual=True)).resolved(table.columns, path, only=("item", "verdict"))
@@ -57,13 +58,16 @@ def read_recorded(
     table.require(item_column, verdict_column, *([named.judge] if named.judge is not None else []))
     frame, judge_column = table.frame, named.judge or "judge"
     judge = pl.col(judge_column).str.strip_chars() if judge_column in table.fields else pl.lit(path.stem)
-    every = frame.select(
+    repeat = pl.col("repeat").str.strip_chars() if "repeat" in table.fields else pl.lit("0")
+    rows = frame.select(
         pl.Series("line", table.numbers, dtype=pl.Int64),
         pl.col(item_column).alias("item_id"),
         judge.alias("judge"),
         pl.col(verdict_column).alias("cell"),
         *(pl.col(name).str.strip_chars() for name in _TEXTS if name in table.fields),
+        repeat.alias("repeat"),
     )
+    every = rows.filter(pl.col("repeat").is_in(["", "0"])).drop("repeat")
     of_set = every.filter(pl.col("item_id").is_in([item.item_id for item in gold.items]))
     if not len(of_set):
         raise InputError(
@@ -75,11 +79,16 @@ def read_recorded(
     _check_rows(table, of_set)
     # of a file its bytes, of a data set of the Hub its rows
     content = path.read_bytes() if path.is_file() else repr([row.cells for row in table.rows]).encode()
-    notes = (f"{len(every) - len(of_set)} rows of {path.name} name no item of the set",)
+    left_out = {
+        "are further repeats, of which score measures the noise": rows.height - every.height,
+        "name no item of the set": every.height - of_set.height,
+    }
     of_judges = of_set.partition_by("judge", maintain_order=True)
     config = {"judge_column": named.judge, "verdict": verdict_column, "item": item_column}
     recorded = _recorded(gold, of_judges, table, content, verdict_scale, config)
-    return dataclasses.replace(recorded, notes=notes if len(of_set) < len(every) else ())
+    return dataclasses.replace(
+        recorded, notes=tuple(f"{n} rows of {path.name} {why}" for why, n in left_out.items() if n)
+    )
 
 
 def _recorded(
