@@ -234,9 +234,9 @@ def choosing(*metrics: str) -> tuple[str, ...]:
 
 GATED = (
     "score --gold made --judge checks.py:old@python --judge checks.py:new@python --judge token_f1@local --name e --json",
-    "select e --name chosen --json", "select e --name anyway --allow-below-floor --margin 0.1 --replace --json",
-    "gate --lock judge.lock.json --name gated --json", "gate --lock judge.lock.json --margin 0.2 --name wide --full",
-    "migrate --lock judge.lock.json --to checks.py:worse@python --name bad --json",
+    "select e --dry-run --name chosen", "select e --name chosen --json", "select e --name anyway --allow-below-floor --margin 0.1 --replace --json",
+    "gate --lock judge.lock.json --dry-run", "gate --lock judge.lock.json --name gated --json", "gate --lock judge.lock.json --margin 0.2 --name wide --full",
+    "migrate --lock judge.lock.json --to checks.py:worse@python --dry-run", "migrate --lock judge.lock.json --to checks.py:worse@python --name bad --json",
     "migrate --lock judge.lock.json --to checks.py:new@python --margin 0.1 --name good --on rows.csv --json",
     "judge rows.csv --lock judge.lock.json -o judged.csv --name j --json", "rate judged.csv --lock judge.lock.json --by system --name r1 --json",
     "rate judged.csv --lock judge.lock.json --labels alike --escalate 0.8 --name r2 --json",
