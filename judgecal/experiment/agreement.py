@@ -339,30 +339,9 @@ class GoldSummary(Result):
     noun: str = "answers"  # or pairs: what its items are
 
     @property
-    def in_words(self) -> str:
-        """Set, split, items, questions, scale and pass mark in words, without a full stop."""
-        mark = f", pass at {self.pass_at:g}" if self.pass_at is not None else ""
-        return (
-            f"{self.set}@{self.sha256[:12]}, split {self.split}: {self.n_items:,} items on {self.n_groups:,} "
-            f"questions, {self.scale} labels{labelled_by(self.labels_by)}{mark}"
-        )
-
-    @property
-    def ties_in_words(self) -> str:
-        """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
-        n_all = self.n_items + self.n_tied
-        share = f"{self.n_tied:,} of {n_all:,} {self.noun} ({self.n_tied / n_all:.0%})" if self.n_tied else ""
-        return f"{share} on which raters tie" if share else ""
-
-    @property
     def unscored_counts_as(self) -> str:
         """What an unscored item counts as where judges are ranked, on the scale of the labels."""
         return "a wrong verdict" if self.scale == "nominal" else "the verdict farthest from its label"
-
-
-def labelled_by(labels_by: str) -> str:
-    """The words behind `labels` that say who gave them (`people`, `project`); empty where nobody says."""
-    return {"people": " by people", "project": " by the project itself, not by people"}.get(labels_by, "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from judgecal.report.wording import (
     OWN_LABELS,
     count,
     fitting,
+    gold_in_words,
     in_a_row,
     p_value,
     percent,
@@ -33,7 +34,7 @@ def compare_document(result: CompareResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: judges compared with each other",
-        f"Judges of {result.compared_from}; {result.gold.in_words}. An unscored item counts as "
+        f"Judges of {result.compared_from}; {gold_in_words(result.gold)}. An unscored item counts as "
         f"{result.gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         section(

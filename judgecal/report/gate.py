@@ -25,6 +25,7 @@ from judgecal.report.wording import (
     count,
     failures_in_words,
     fitting,
+    gold_in_words,
     money,
     p_value,
     percent,
@@ -50,7 +51,7 @@ def gate_document(result: GateResult) -> Document:
         result,
         f"{result.experiment}: a locked judge, asked again",
         f"{result.experiment} · {result.judge} against its lock of {result.locked_at} ({result.lock}); "
-        f"{result.gold.in_words}",
+        f"{gold_in_words(result.gold)}",
         _gate_headline(result),
         _loss(result),
         bool(result.probes)
@@ -244,7 +245,8 @@ def migrate_document(result: MigrateResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: replacing a locked judge",
-        f"{result.gold.in_words}. An item without a verdict counts as {result.gold.unscored_counts_as}.",
+        f"{gold_in_words(result.gold)}. An item without a verdict counts as "
+        f"{result.gold.unscored_counts_as}.",
         Headline(result.decision, says[result.decision], because, unknown, following, more=more),
         _difference(result),
         rows_section(result.on_rows, result.metric, result.gold.scale),

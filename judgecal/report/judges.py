@@ -44,6 +44,7 @@ from judgecal.report.wording import (
     count,
     estimate,
     failures_in_words,
+    gold_in_words,
     interval,
     money,
     percent,
@@ -63,7 +64,7 @@ _DRAWN = 7  # judges on the first screen; the table has all
 def judges_document(evidence: Evidence) -> Document:
     """Lay out Evidence on judges as a Document: that of `score`, of `agreement`, and of their reports."""
     result, losses, n = evidence.result, evidence.losses, len(evidence.result.judges)
-    about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {result.gold.in_words}"
+    about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {gold_in_words(result.gold)}"
     if result.table is not None:
         understood = columns_in_words(result.table.columns, result.table.left_out)
         about = " ".join((f"{about}.", *understood, *map(sentence, result.table.notes)))

@@ -54,10 +54,17 @@ def judges_headline(evidence: Evidence) -> Headline:
     if not gold.n_tied:
         return headline
     sheet = f"judgecal gold sheet {gold.set} --ties -o ties.csv"
-    what = f"How judges do on the {gold.ties_in_words}, the harder ones: {sheet} sends them to another rater."
+    what = f"How judges do on the {_ties(gold)}, the harder ones: {sheet} sends them to another rater."
     many = evidence.basis.may_choose and gold.n_tied >= _MANY_TIES * (gold.n_items + gold.n_tied)
     settle = f"judgecal gold label {gold.set} --adjudicate" if many else headline.next
     return replace(headline, unknown=(what, *headline.unknown), next=settle)
+
+
+def _ties(gold: GoldSummary) -> str:
+    """`12 of 120 answers (10%) on which raters tie`; empty where they tie on none."""
+    n_all = gold.n_items + gold.n_tied
+    share = f"{gold.n_tied:,} of {n_all:,} {gold.noun} ({gold.n_tied / max(1, n_all):.0%})"
+    return f"{share} on which raters tie" * bool(gold.n_tied)
 
 
 def _of_table(headline: Headline, evidence: Evidence, table: LabelledTable) -> Headline:
@@ -241,7 +248,7 @@ def _agreement(evidence: Evidence, losses: LossPicture, judge: str, who: str = "
         beside=[
             deciding(line, metric).value for rater in people for line in rater.judges if line.judge == judge
         ],
-        ties=result.gold.ties_in_words,
+        ties=_ties(result.gold),
     )
 
 

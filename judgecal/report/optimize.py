@@ -42,6 +42,7 @@ from judgecal.report.judges_headline import raters_in_words, unread_headline
 from judgecal.report.wording import (
     OWN_LABELS,
     fitting,
+    gold_in_words,
     money,
     percent,
     sentence,
@@ -60,7 +61,7 @@ def optimize_document(result: OptimizeResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: a judge optimised",
-        f"{result.judge_before}, optimizer {_optimizer(result)}, on {result.gold.in_words}.",
+        f"{result.judge_before}, optimizer {_optimizer(result)}, on {gold_in_words(result.gold)}.",
         unread_headline(result.unread) or _headline(result),
         _gain(result),
         _probes(result),

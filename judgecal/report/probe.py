@@ -21,7 +21,7 @@ from judgecal.records import Headline
 from judgecal.report.charts import Axis, in_percent, interval_picture, share_row
 from judgecal.report.document import Block, Document, Section, section, stored_document, table
 from judgecal.report.explorer import Explorer, ExplorerRow, Said, shown
-from judgecal.report.wording import DASH, count, count_of, fitting, points, sentence, sentences
+from judgecal.report.wording import DASH, count, count_of, fitting, gold_in_words, points, sentence, sentences
 
 _WORDS: dict[Kind, tuple[str, str]] = {
     "full": ("fails", "full marks"),
@@ -45,7 +45,7 @@ def probe_document(result: ProbeResult) -> Document:
         result,
         f"{result.experiment}: probes",
         f"Up to {count(result.n_per_family)} probes of a family, made by rules of the open answers; "
-        f"{result.gold.in_words}.",
+        f"{gold_in_words(result.gold)}.",
         _headline(result),
         section(
             "families",

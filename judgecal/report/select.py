@@ -26,6 +26,7 @@ from judgecal.report.wording import (
     between,
     count,
     fitting,
+    gold_in_words,
     money,
     seconds,
     sentence,
@@ -43,8 +44,8 @@ def select_document(result: SelectResult) -> Document:
     return stored_document(
         result,
         f"{result.experiment}: a judge chosen",
-        f"Chosen from {result.chosen_from} on train and dev; {gold.in_words}. An item without a verdict "
-        f"counts as {gold.unscored_counts_as}.",
+        f"Chosen from {result.chosen_from} on train and dev; {gold_in_words(gold)}. An item without a "
+        f"verdict counts as {gold.unscored_counts_as}.",
         unread_headline(result.unread) or naming_unread(_headline(result), result.unread),
         _judges(result),
         _lock(result),

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from judgecal.errors import listed
 from judgecal.records import Estimate
+
+if TYPE_CHECKING:
+    from judgecal.experiment.agreement import GoldSummary
 
 _IN_A_ROW = 4
 _LEFT_OUT = 8  # columns that are named
@@ -183,3 +187,13 @@ def shortened(name: str, width: int) -> str:
     """Cut a name's text to a width in its middle, since beginnings and ends tell judges apart."""
     half = (width - 1) // 2
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
+
+
+def gold_in_words(gold: GoldSummary) -> str:
+    """Return a GoldSummary as a text: set, split, items, questions, scale, who labelled, pass mark."""
+    whom = {"people": " by people", "project": " by the project itself, not by people"}
+    mark = f", pass at {gold.pass_at:g}" if gold.pass_at is not None else ""
+    return (
+        f"{gold.set}@{gold.sha256[:12]}, split {gold.split}: {gold.n_items:,} items on {gold.n_groups:,} "
+        f"questions, {gold.scale} labels{whom.get(gold.labels_by, '')}{mark}"
+    )
