@@ -97,7 +97,8 @@ def test_what_cannot_be_measured_is_one_message(judgecal: Run, elsewhere: Path) 
         "the labels show no scale": [write(Path("mix.csv"), ["label", "judge"], [(f"{a}{n % 2 or 7.5}"[-3:], b) for n, (a, b) in enumerate(rows)])],
         "--gold with": ["empty.csv", "--gold", "starter"],
         "--label without FILE": ["--label", "x"],
-        "that a judge without a model could read": [write(Path("bare.csv"), ["label"], [one[:1] for one in rows])],
+        "(Human as label): name one with --verdict COL, or let a judge judge the answers: judgecal gold import "
+        "bare.csv --as bare --label Human, then judgecal score --gold bare --judge NAME": [write(Path("bare.csv"), ["Human"], [one[:1] for one in rows])],
     }  # fmt: skip
     for message, argv in cases.items():
         ran = judgecal("agreement", *argv)
@@ -171,8 +172,3 @@ def test_free_judges_answer_whole_questions_of_a_large_table(
     kept = [row for row in journal(elsewhere, "large") if row["judge"] == "correctness_v3@embedded"]
     asked = {int(row["item_id"].rpartition("-")[2]) - 1 for row in kept}
     assert len(asked) == 60 and all({n % 80, n % 80 + 80, n % 80 + 160} <= asked for n in asked)
-    alone = one_object(
-        judgecal("agreement", write(Path("u.csv"), header[:4], [row[:4] for row in rows]), "--json")
-    )
-    assert alone["gold"]["n_items"] == alone["judges"][0]["n_expected"] == 60
-    assert "free judges answer 60 of 240 labelled answers, drawn by question" in alone["notes"]

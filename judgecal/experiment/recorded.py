@@ -178,16 +178,18 @@ def _scales(
 
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
-) -> tuple[GoldSet, Recorded | None, dict[str, Any]]:
-    """Read a file by Columns, verdict scale, import options: GoldSet, Recorded or None, configuration."""
+) -> tuple[GoldSet, Recorded, dict[str, Any]]:
+    """Read a file by Columns, a verdict scale, import options: GoldSet, Recorded, configuration."""
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
-    if not (columns.verdicts or columns.answer or columns.pairs):
-        raise InputError(
-            f"{table.top}: no column holds a judge's verdicts (name one with --verdict COL), nor an answer "
-            "that a judge without a model could read (--col answer=COLUMN)"
-        )
     name = _NO_NAME.sub("-", file.stem).strip("-_") or "table"
+    if not columns.verdicts:
+        taken = ", ".join(f"{column} as {what}" for column, what in columns.taken().items())
+        raise InputError(
+            f"{table.top}: no column holds a judge's verdicts ({taken}): name one with --verdict COL, or let "
+            f"a judge judge the answers: judgecal gold import {shlex.quote(str(file))} --as {name} "
+            f"{columns.options()}, then judgecal score --gold {name} --judge NAME (judgecal judges has them)"
+        )
     try:
         made = import_gold(
             table, name=name, columns=columns, workspace=None, splits=_OPEN, quiet=True, **of_import
@@ -203,7 +205,7 @@ def read_labelled_table(
             f"{ {'1': 'yes', '0': 'no'}[what] if binary else what }, so that whoever always says that is "
             "right: add answers that people label otherwise"
         )
-    recorded = _judges_of_table(made, table, verdict_scale) if columns.verdicts else None
+    recorded = _judges_of_table(made, table, verdict_scale)
     typed = shlex.join(["judgecal", "gold", "import", file.name, "--as", name])
     config = {
         "file": str(file),

@@ -102,8 +102,7 @@ class ScoreRun:
     @cached_property
     def items(self) -> tuple[Item, ...]:
         """The items asked for, without the questions left out; one that no judge has judged is unscored."""
-        items = asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self._trained_on)
-        return free_items(items, self.seed) if self.table is not None and self.recorded is None else items
+        return asked_items(self.gold, self.split, limit=self.options.limit, without_groups=self._trained_on)
 
     @cached_property
     def tied(self) -> tuple[Item, ...]:
@@ -154,10 +153,6 @@ class ScoreRun:
                 notes.append(f"{judge.name}: its calls may be alike at temperature 0: set {where}")
         if n := len({item.group for item in gold.select(self.split)} & self._trained_on):
             notes.append(f"we left out {n} questions that a compiled judge was trained on")
-        n_labelled = len(gold.labels)
-        if self.table is not None and len(self.items) < n_labelled:
-            drawn = f"{len(self.items):,} of {n_labelled:,} labelled answers"
-            notes.append(f"free judges answer {drawn}, drawn by question")
         open_experiment(experiment)
         experiment.summary.unlink(missing_ok=True)  # broken off, it shows no earlier numbers
         recorded_judges = self.recorded.judges if self.recorded else ()
@@ -207,13 +202,6 @@ class ScoreRun:
         return result, stored
 
 
-_FREE = (
-    "pairwise_v1@embedded", "longer_answer@local",
-    "correctness_v3@embedded", "token_f1@local", "faithfulness_overlap@local", "relevancy_overlap@local",
-)  # fmt: skip
-"""The judges that stand where the table has none, each where it finds what it reads."""
-
-
 def run_of_table(
     workspace: Workspace,
     file: Path,
@@ -227,7 +215,7 @@ def run_of_table(
     judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
-    """Return the ScoreRun of a Workspace, a labelled file's path and Columns: its judges, or free ones.
+    """Return the ScoreRun of a Workspace, a labelled file's path and Columns: its judges.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
@@ -235,12 +223,6 @@ def run_of_table(
     """
     of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
     gold, recorded, config = read_labelled_table(file, columns, verdict_scale, encoding=encoding, **of_import)
-    if recorded is None:
-        able, reasons = able_judges(workspace, gold, _FREE, gold.items)
-        if not able:
-            why = f"no free judge can stand there: {reasons[-1]}"
-            raise InputError(f"no column holds a judge's verdicts, and {why}")
-        judges = (*judges, *able)
     of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
     made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
     made_run.check()

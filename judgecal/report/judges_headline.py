@@ -72,12 +72,7 @@ def _of_table(headline: Headline, evidence: Evidence, table: LabelledTable) -> H
     command that needs the set but the one that makes it."""
     gold, judge = evidence.result.gold, evidence.pick and (evidence.pick.judge or evidence.pick.best)
     rate = next((rate for rate in table.rates if rate.judge == judge), None)
-    first: tuple[str, ...] = ()
-    if not any(entry.kind == "recorded" for entry in evidence.result.judges):
-        ask = f"judgecal score --gold {gold.set} --models gemini-flash"
-        first = (f"No column is a judge's, so these judges are free. Once imported, {ask} asks a model.",)
-    elif rate is not None:
-        first = rate_in_words(rate, gold)
+    first = () if rate is None else rate_in_words(rate, gold)
     because, more = fitting(*first, *headline.because, *headline.more)
     unknown = sentences(
         rate is not None and not rate.drawn and NOT_DRAWN,
