@@ -17,7 +17,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from judgecal.bulk import ray_engine
-from judgecal.experiment.trials import RunOptions
+from judgecal.engine.run import RunOptions
 from judgecal.goldset import load_gold
 from judgecal.judges.prompt import PromptJudge
 from judgecal.production.suite import SuiteColumn

@@ -11,9 +11,9 @@ from typing import Any
 import polars
 import pytest
 
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment
-from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import load_gold
 from judgecal.judges.prompt import PromptJudge
 from judgecal.rag.evaluation.config import read_evaluate_config

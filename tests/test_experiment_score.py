@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from judgecal.engine.calls import Reply
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import Entry, Latency, Tokens, entry, verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment, read_config
-from judgecal.experiment.trials import RunOptions, open_journal, plan_calls, run_trials, stored_rows
+from judgecal.experiment.trials import open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Estimate, Failure, Judgement, Result

@@ -9,9 +9,9 @@ import dspy
 import pytest
 
 from judgecal.engine.log import Journal
-from judgecal.engine.run import Progress
+from judgecal.engine.run import Progress, RunOptions
 from judgecal.errors import InputError
-from judgecal.experiment.trials import RunOptions, plan_calls, require_keys, run_trials, stored_rows
+from judgecal.experiment.trials import plan_calls, require_keys, run_trials, stored_rows
 from judgecal.judges import judge_named
 from judgecal.judges.chat import neutralised
 from judgecal.judges.prompt import PromptJudge

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
-from judgecal.experiment.trials import RunOptions, plan_calls, run_trials
+from judgecal.experiment.trials import plan_calls, run_trials
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import JudgeName, item_inputs, units_of
 from judgecal.records import Context, Item, Judgement, Turn

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import judged_by, of_calls
 from judgecal.experiment.stored import read_experiment
-from judgecal.experiment.trials import RunOptions, run_trials
+from judgecal.experiment.trials import run_trials
 from judgecal.goldset import GoldSet, load_gold
 from judgecal.judges import judge_named
 from judgecal.judges.prompt import PromptJudge

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from judgecal import load_gold
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.judgements import read_verdicts
-from judgecal.experiment.trials import RunOptions
 from judgecal.experiment.verdicts import Cut
 from judgecal.judges import judge_named
 from judgecal.probes.family import make_probes

@@ -17,8 +17,8 @@ from scipy.stats import t as student
 
 from judgecal.engine.budget import Budget
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, JudgecalError
-from judgecal.experiment.trials import RunOptions
 from judgecal.experiment.trials import run_trials as run_trials_of_judges
 from judgecal.judges.prompt import PromptJudge
 from judgecal.records import Failure, Item, Judgement

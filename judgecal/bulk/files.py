@@ -19,10 +19,11 @@ from typing import Any
 
 from judgecal.engine.budget import Budget, CostEstimate, together
 from judgecal.engine.log import log_lock
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, notice, refuse
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import judge_config
-from judgecal.experiment.trials import RunOptions, stored_rows
+from judgecal.experiment.trials import stored_rows
 from judgecal.production.judge import JudgeRun
 from judgecal.production.results import JudgeResult, RowCounts
 from judgecal.production.suite import SuiteColumn

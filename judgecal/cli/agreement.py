@@ -52,9 +52,9 @@ def agreement(
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
     rows.check()
+    from judgecal.engine.run import RunOptions
     from judgecal.experiment.recorded import read_recorded
     from judgecal.experiment.score import ScoreRun, run_of_table
-    from judgecal.experiment.trials import RunOptions
     from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
     from judgecal.judges import judge_named
     from judgecal.tables import read_columns

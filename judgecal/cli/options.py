@@ -16,8 +16,8 @@ from judgecal.errors import notice
 
 if TYPE_CHECKING:
     from judgecal.engine.budget import CostEstimate
+    from judgecal.engine.run import RunOptions
     from judgecal.experiment.agreement import AgreementResult, StoredExperiment
-    from judgecal.experiment.trials import RunOptions
     from judgecal.tables import Columns
     from judgecal.workspace import Workspace
 
@@ -72,7 +72,7 @@ class ResumeArguments(CallArguments):
 
     def options(self, *, repeats: int = 1) -> RunOptions:
         """Return the engine's RunOptions of what was typed, checked."""
-        from judgecal.experiment.trials import RunOptions
+        from judgecal.engine.run import RunOptions
 
         options = RunOptions(
             repeats=repeats,

@@ -81,12 +81,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """For a model (name), set aside a worst cost in USD, return if it fits; `alone`: no other in flight.
-
-        Args:
-            worst_usd: its estimate, as `worst_cost_usd` gives it.
-            alone: no other call is in flight.
-        """
+        """Set aside, for a model (name), a worst cost in USD; return if it fits. `alone`: no other in flight."""
         with self._lock:
             bill = self._bills[model]
             held = sum(

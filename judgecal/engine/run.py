@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sized
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from judgecal.engine.budget import Budget, BudgetGate
@@ -24,7 +24,7 @@ from judgecal.engine.calls import Call, OwnVerdict, ParsedReply, Reply, read_gua
 from judgecal.engine.log import iso, now
 from judgecal.engine.scheduler import Limiter, Scheduler
 from judgecal.engine.transport import Transport, open_transport
-from judgecal.errors import ERASE_LINE, JudgecalError, visible
+from judgecal.errors import ERASE_LINE, JudgecalError, refuse, visible
 from judgecal.models import ModelSpec
 from judgecal.records import Failure, Judgement, Key
 
@@ -34,6 +34,31 @@ _AWAITED_AT_ONCE = 32  # verdicts of an `async` function
 _REDRAW_S = 0.2
 _BAR = 12  # cells of the bar
 _PLAIN_LINE_S = 30.0
+_MOST_REPEATS = 1000  # of an item; the noise of a judge with itself is known long before
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """How a command calls models; no part of what it asks, so no part of an experiment's configuration."""
+
+    repeats: int = 1  # judgements of each item by each judge
+    limit: int | None = None
+    budget_usd: float | None = None  # for this run
+    use_cache: bool = True  # take stored replies of other experiments; they are stored all the same
+    retry_unscored: bool = False  # also try again where a reply gave no verdict
+    quiet: bool = False  # no progress on stderr
+    processes: int = 1  # that do this at once, and divide the calls at once that a model allows
+
+    def check(self) -> None:
+        """Refuse options that cannot be run, naming every wrong one at once."""
+        problems = []
+        if not 1 <= self.repeats <= _MOST_REPEATS:
+            problems.append(f"--repeats must be from 1 to {_MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
+        if self.limit is not None and self.limit < 1:
+            problems.append(f"--limit must be at least 1, found {self.limit}")
+        if self.budget_usd is not None and not self.budget_usd > 0:
+            problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
+        refuse(problems)
 
 
 class Progress:

@@ -171,13 +171,8 @@ class CallSlots:
 
 
 class Scheduler(CallSlots):
-    """The tasks of one run, and the slots that they share.
-
-    Args:
-        calls: what is to be done, in the order of the start.
-        work: does one call; an exception ends the run.
-        limiter: how many may be in flight.
-        tick: called twice a second while the run goes on.
+    """The tasks of one run, and the slots that they share; an exception of `work` ends it. `tick` is called
+    twice a second.
     """
 
     def __init__(

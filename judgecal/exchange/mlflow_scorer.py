@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, not_installed
 from judgecal.exchange.mosaic_rows import read_record
 from judgecal.experiment.judgements import whole_items
-from judgecal.experiment.trials import RunOptions, run_trials
+from judgecal.experiment.trials import run_trials
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import ITEM_UNIT
 from judgecal.selection.lock import load_lock

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from judgecal.engine.budget import require_prices
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.judgements import item_scale, whole_items
 from judgecal.experiment.looks import look_at_test, seen_judges
 from judgecal.experiment.score import asked_items, check_judge
-from judgecal.experiment.trials import RunOptions, models_of, open_journal, run_trials
+from judgecal.experiment.trials import models_of, open_journal, run_trials
 from judgecal.goldset import GoldSet
 from judgecal.judges import judge_named
 from judgecal.judges.function import GivenFunction

@@ -16,6 +16,7 @@ import numpy as np
 from judgecal._version import __version__
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import (
     AgreementResult,
@@ -37,7 +38,6 @@ from judgecal.experiment.people import rater_entries, tied_items, with_people
 from judgecal.experiment.recorded import Recorded, read_labelled_table
 from judgecal.experiment.trials import (
     ExperimentJournal,
-    RunOptions,
     models_of,
     plan_calls,
     require_keys,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -13,41 +12,15 @@ from judgecal.engine.budget import Budget, CostEstimate, likely_usd, require_pri
 from judgecal.engine.cache import ReplyCache, open_cache
 from judgecal.engine.calls import Call, OwnVerdict
 from judgecal.engine.log import Journal
-from judgecal.engine.run import Progress, run_calls, take_verdicts
-from judgecal.errors import InputError, notice, refuse
+from judgecal.engine.run import Progress, RunOptions, run_calls, take_verdicts
+from judgecal.errors import InputError, notice
 from judgecal.experiment.folder import VERDICTS, Experiment
 from judgecal.experiment.judgements import VerdictRows, of_calls, read_verdicts
 from judgecal.judges.protocol import Caller, Respondent, calls_a_model, decides_itself, single_calls, units_of
 from judgecal.models import ModelSpec
 from judgecal.records import Item, Judgement, Key
 
-MOST_REPEATS = 1000
-"""Judgements of one item by one judge in a run; the noise of a judge with itself is known long before."""
 _CHARS_PER_TOKEN = 4.0  # a rule of thumb for the preview; the bill comes from the provider's own count
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """How a command calls models; no part of what it asks, so no part of an experiment's configuration."""
-
-    repeats: int = 1  # judgements of each item by each judge
-    limit: int | None = None
-    budget_usd: float | None = None  # for this run
-    use_cache: bool = True  # take stored replies of other experiments; they are stored all the same
-    retry_unscored: bool = False  # also try again where a reply gave no verdict
-    quiet: bool = False  # no progress on stderr
-    processes: int = 1  # that do this at once, and divide the calls at once that a model allows
-
-    def check(self) -> None:
-        """Refuse options that cannot be run, naming every wrong one at once."""
-        problems = []
-        if not 1 <= self.repeats <= MOST_REPEATS:
-            problems.append(f"--repeats must be from 1 to {MOST_REPEATS:,}, found {str(self.repeats)[:12]}")
-        if self.limit is not None and self.limit < 1:
-            problems.append(f"--limit must be at least 1, found {self.limit}")
-        if self.budget_usd is not None and not self.budget_usd > 0:
-            problems.append(f"--budget-usd must be above 0, found {self.budget_usd:g}")
-        refuse(problems)
 
 
 def open_journal(path: Path | None, options: RunOptions) -> Journal:

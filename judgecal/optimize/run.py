@@ -16,6 +16,7 @@ import dspy
 from judgecal.engine.budget import Budget, CostEstimate, likely_usd, require_prices, together, worst_cost_usd
 from judgecal.engine.calls import ReplySchema
 from judgecal.engine.log import Journal, read_journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement import refuse_unequal, verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
@@ -32,14 +33,7 @@ from judgecal.experiment.score import (
     summary_of_gold,
 )
 from judgecal.experiment.stored import Unread, unread_judge
-from judgecal.experiment.trials import (
-    ExperimentJournal,
-    RunOptions,
-    plan_calls,
-    require_keys,
-    run_trials,
-    stored_rows,
-)
+from judgecal.experiment.trials import ExperimentJournal, plan_calls, require_keys, run_trials, stored_rows
 from judgecal.experiment.verdicts import traits_of
 from judgecal.goldset import GoldSet, load_gold, require_splits, split_notes
 from judgecal.judges import judge_named

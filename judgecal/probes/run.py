@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, notice
 from judgecal.experiment.agreement import verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
@@ -26,7 +27,6 @@ from judgecal.experiment.score import (
 )
 from judgecal.experiment.trials import (
     ExperimentJournal,
-    RunOptions,
     models_of,
     plan_calls,
     require_keys,

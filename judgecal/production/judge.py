@@ -13,13 +13,13 @@ from typing import Any
 from judgecal._version import __version__
 from judgecal.engine.budget import Budget, CostEstimate, require_prices
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import full_name, judge_config
 from judgecal.experiment.table_rows import Reader, RowReader, TableRows, input_config
 from judgecal.experiment.trials import (
     Due,
-    RunOptions,
     judge_to_journal,
     models_of,
     open_journal,

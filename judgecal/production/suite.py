@@ -10,10 +10,11 @@ from typing import Any, Literal, NamedTuple
 
 from judgecal.engine.calls import ParsedReply
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.judgements import item_scale, whole_item
 from judgecal.experiment.table_rows import JudgedItems, ReadRow, judgement_of
-from judgecal.experiment.trials import Due, RunOptions
+from judgecal.experiment.trials import Due
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import Judge, JudgeName, decides_itself, units_of
 from judgecal.judges.suite import Aggregate, Suite, SuiteJudge

@@ -15,7 +15,7 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, unknown_name
 
 if TYPE_CHECKING:
-    from judgecal.experiment.trials import RunOptions
+    from judgecal.engine.run import RunOptions
     from judgecal.rag.evaluation.config import ReadConfig
     from judgecal.rag.questions import Collection
     from judgecal.workspace import Workspace

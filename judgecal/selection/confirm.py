@@ -9,13 +9,14 @@ from pathlib import Path
 
 from judgecal.engine.budget import Budget
 from judgecal.engine.log import now
+from judgecal.engine.run import RunOptions
 from judgecal.errors import notice
 from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.judgements import item_scale
 from judgecal.experiment.looks import Look
 from judgecal.experiment.people import tied_items
-from judgecal.experiment.trials import RunOptions, open_journal, run_trials
+from judgecal.experiment.trials import open_journal, run_trials
 from judgecal.judges.protocol import Judge
 from judgecal.probes.result import Footing, locked_probes, stored_probes
 from judgecal.records import RETRIED_ON_RESUME, Estimate, Judgement

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from judgecal.engine.budget import Budget, CostEstimate, require_prices
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, JudgecalError
 from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
@@ -23,7 +24,6 @@ from judgecal.experiment.score import full_name, gold_config, run_line, summary_
 from judgecal.experiment.stored import Unread, unread_judge
 from judgecal.experiment.trials import (
     ExperimentJournal,
-    RunOptions,
     models_of,
     plan_calls,
     require_keys,

@@ -11,6 +11,7 @@ from typing import Any
 
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import GoldSummary, refuse_unequal, verdict_notes
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
@@ -30,7 +31,6 @@ from judgecal.experiment.score import (
 from judgecal.experiment.table_rows import JudgedItems, TableRows, input_config
 from judgecal.experiment.trials import (
     Due,
-    RunOptions,
     judge_to_journal,
     models_of,
     open_journal,

@@ -15,6 +15,7 @@ from typing import Any
 
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, refuse
 from judgecal.experiment.agreement import refuse_unequal
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
@@ -24,7 +25,6 @@ from judgecal.experiment.score import asked_items
 from judgecal.experiment.stored import read_experiment
 from judgecal.experiment.trials import (
     ExperimentJournal,
-    RunOptions,
     models_of,
     plan_calls,
     recorder,

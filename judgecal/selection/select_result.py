@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError
 from judgecal.experiment.agreement import GoldSummary, StoredExperiment, constant_entry, verdict_notes
 from judgecal.experiment.folder import Experiment, plan_experiment
@@ -15,7 +16,6 @@ from judgecal.experiment.looks import looks_so_far
 from judgecal.experiment.people import judge_beside_people
 from judgecal.experiment.score import asked_items, gold_config, run_line, summary_of_gold
 from judgecal.experiment.stored import Unread, unread_of
-from judgecal.experiment.trials import RunOptions
 from judgecal.goldset import split_notes
 from judgecal.judges.protocol import JudgeKind
 from judgecal.records import Estimate, Item, Judgement, Result

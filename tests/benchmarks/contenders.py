@@ -104,8 +104,9 @@ async def _pool(send: Callable[[Any], Awaitable[Any]], payloads: Sequence[Any], 
 
 def ours(args: argparse.Namespace) -> Run:
     """The real path: gold set, judge, journal on disk, stored replies, progress."""
+    from judgecal.engine.run import RunOptions
     from judgecal.experiment.score import asked_items
-    from judgecal.experiment.trials import RunOptions, open_journal, run_trials
+    from judgecal.experiment.trials import open_journal, run_trials
     from judgecal.goldset import load_gold
     from judgecal.judges.prompt import PromptJudge
     from judgecal.workspace import find_workspace
@@ -132,8 +133,9 @@ def ours(args: argparse.Namespace) -> Run:
 def resume(args: argparse.Namespace) -> Run:
     """A run of `ours` that is done, taken up again with the items of the warm-up as new ones; no stored
     replies."""
+    from judgecal.engine.run import RunOptions
     from judgecal.experiment.score import asked_items
-    from judgecal.experiment.trials import RunOptions, open_journal, run_trials
+    from judgecal.experiment.trials import open_journal, run_trials
     from judgecal.goldset import load_gold
     from judgecal.judges.prompt import PromptJudge
     from judgecal.workspace import find_workspace

@@ -178,7 +178,7 @@ def workspace(folder: Path, seed: int, api_base: str) -> Path:
 
 def ours(method: str, root: Path, seed: int, served: Served) -> Outcome:
     """One run of `judgecal optimize`."""
-    from judgecal.experiment.trials import RunOptions
+    from judgecal.engine.run import RunOptions
     from judgecal.goldset import load_gold
     from judgecal.judges.prompt import PromptJudge
     from judgecal.optimize.run import OptimizeRun

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from judgecal.engine.budget import Budget
-from judgecal.experiment.trials import RunOptions
+from judgecal.engine.run import RunOptions
 from judgecal.rag.evaluation.summary import Measured
 from judgecal.rag.evaluation.system import Asking, System, SystemAnswer
 from judgecal.rag.questions import Question

@@ -22,17 +22,11 @@ from pathlib import Path
 from judgecal._version import __version__
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.calls import ParsedReply
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, listed, refuse
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.score import full_name, judge_config
-from judgecal.experiment.trials import (
-    RunOptions,
-    models_of,
-    open_journal,
-    plan_calls,
-    run_trials,
-    stored_rows,
-)
+from judgecal.experiment.trials import models_of, open_journal, plan_calls, run_trials, stored_rows
 from judgecal.goldset import Card, GoldDocument, GoldSet, load_gold, write_gold
 from judgecal.goldset.wording import plain_text
 from judgecal.goldset.write import name_problems

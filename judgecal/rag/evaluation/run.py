@@ -16,6 +16,7 @@ from typing import Any
 from judgecal._version import __version__
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
+from judgecal.engine.run import RunOptions
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.judgements import item_scale, stored_notes
@@ -23,7 +24,6 @@ from judgecal.experiment.score import full_name, judge_config
 from judgecal.experiment.table_rows import ReadRow, judgement_of
 from judgecal.experiment.trials import (
     Due,
-    RunOptions,
     judge_to_journal,
     models_of,
     open_journal,

@@ -22,9 +22,8 @@ from typing import Any, Protocol
 
 from judgecal.engine.budget import Budget, CostEstimate
 from judgecal.engine.log import Log
-from judgecal.engine.run import Progress, run_to_end
+from judgecal.engine.run import Progress, RunOptions, run_to_end
 from judgecal.errors import notice
-from judgecal.experiment.trials import RunOptions
 from judgecal.models import ModelSpec
 from judgecal.rag.questions import Question
 from judgecal.records import RETRIED_ON_RESUME, Context, Failure, Item, as_plain, digest, well_formed
