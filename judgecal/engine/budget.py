@@ -81,7 +81,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """Set aside, for a model (name), a worst cost in USD; return if it fits. `alone`: no other in flight."""
+        """Set aside, for a model (name), a worst cost in USD; return if it fits. `alone`: no other flies."""
         with self._lock:
             bill = self._bills[model]
             held = sum(
