@@ -9,7 +9,7 @@ import pytest
 
 from judgecal.experiment import agreement_table
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
-from judgecal.experiment.verdicts import _bin, judge_losses, traits_of
+from judgecal.experiment.verdicts import _bin, paired_loss, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement
 from judgecal.report.explorer import judged_explorer
@@ -131,7 +131,7 @@ def test_losses_stand_beside_the_paired_interval_of_each_judge(workspace: Worksp
         rows_of = [Judgement(item.item_id, item.sha, name, name, 0, one) for item, one in pairs]
         columns.append(Verdicts(name, gold.scale, rows_of))
     table = AgreementTable(gold, gold.items)
-    _, (best, worse) = judge_losses(table, columns, metric="macro_agreement", margin=0.03)
+    best, worse = (paired_loss(table, columns[0], column, "macro_agreement").loss for column in columns)
     apart = compare_paired(labels, *said.values(), scale="binary", groups=[item.group for item in gold.items])
-    assert (best.low, best.loss) == (0.0, 0.0)
-    assert [worse.loss, worse.low] == pytest.approx([apart.difference.value, apart.difference.low])
+    assert best.value == 0.0
+    assert [worse.value, worse.low] == pytest.approx([apart.difference.value, apart.difference.low])

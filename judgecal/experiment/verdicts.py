@@ -25,7 +25,6 @@ from judgecal.stats.means import Stratum, too_thin
 from judgecal.stats.metrics import metric_facts, metrics_of
 from judgecal.stats.sample import Bools, Floats, Ints, Labels
 from judgecal.stats.significance import slices
-from judgecal.stats.simultaneous import Losses, losses_against_best
 
 _NEAR = 0.10  # of the range: so far from its label a graded verdict is with the people, as `within_10` counts
 _RATES = ("tpr", "tnr", "mae", "within_10")  # what a judge is described by; of words, kappa
@@ -228,18 +227,6 @@ def judgement_rows(stored: StoredExperiment) -> tuple[pl.DataFrame, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgeLoss:
-    """What one judge loses against the best, as shares."""
-
-    judge: str
-    value: float | None  # the metric itself
-    loss: float | None
-    low: float | None  # of the paired interval
-    high: float | None  # the bound that holds for all judges at once and decides
-    reason: str | None  # why either is missing
-
-
-@dataclass(frozen=True, slots=True)
 class FloorLoss:
     """What the best constant, or another free judge, loses against a judge by a metric, paired."""
 
@@ -257,32 +244,6 @@ class FloorLoss:
         return self.loss.high is not None and self.loss.high < 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class LossPicture:
-    """Losses against the best judge: of each judge and of the floor."""
-
-    losses: Losses
-    judges: tuple[JudgeLoss, ...]
-    floor: tuple[FloorLoss, ...]
-
-
-def judge_losses(
-    table: AgreementTable, columns: Sequence[Verdicts], *, metric: str, margin: float | None
-) -> tuple[Losses, tuple[JudgeLoss, ...]]:
-    """Return Losses and JudgeLosses, from an AgreementTable, some Verdicts, a metric, a margin (or None)."""
-    by_name = {column.judge: column for column in columns}
-    deciding = table.deciding(by_name, calibrated=metric_facts(metric).calibrated)
-    options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
-    losses = losses_against_best(table.labels, deciding.verdicts, deciding=deciding, **options)
-    best = next(column for column in columns if column.judge == losses.best)
-    judges = []
-    for column in columns:
-        low = 0.0 if column is best else _loss(table, best, column, metric).loss.low
-        loss = losses.by_judge[column.judge]
-        judges.append(JudgeLoss(column.judge, loss.value, loss.loss, low, loss.upper, loss.reason))
-    return losses, tuple(judges)
-
-
 def floor_loss(
     table: AgreementTable, judge: Verdicts, *, metric: str, n_judges: int, floor: Verdicts | None = None
 ) -> FloorLoss:
@@ -293,7 +254,7 @@ def floor_loss(
     """
     table = dataclasses.replace(table, level=1.0 - (1.0 - table.level) / n_judges)
     table = table if floor is None else table.asked_of(floor)
-    measured = _loss(table, judge, floor or constant_judge(table), metric)
+    measured = paired_loss(table, judge, floor or constant_judge(table), metric)
     loss = measured.loss
     if metric_facts(metric).direction == "less" and loss.value is not None:
         low, high = (None if end is None else -end for end in (loss.high, loss.low))
@@ -301,8 +262,8 @@ def floor_loss(
     return dataclasses.replace(measured, loss=loss)
 
 
-def _loss(table: AgreementTable, best: Verdicts, other: Verdicts, metric: str) -> FloorLoss:
-    """What another loses against the best judge, once calibrated where the metric asks for it.
+def paired_loss(table: AgreementTable, best: Verdicts, other: Verdicts, metric: str) -> FloorLoss:
+    """Return the FloorLoss of another judge's Verdicts against the best's, in an AgreementTable, by a metric.
 
     Without an interval where it rests on too few items.
     """

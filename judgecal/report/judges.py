@@ -63,7 +63,8 @@ _DRAWN = 7  # judges on the first screen; the table has all
 
 def judges_document(evidence: Evidence) -> Document:
     """Lay out Evidence on judges as a Document: that of `score`, of `agreement`, and of their reports."""
-    result, losses, n = evidence.result, evidence.losses, len(evidence.result.judges)
+    result, n = evidence.result, len(evidence.result.judges)
+    losses = evidence.losses.by_judge if evidence.losses else {}
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {gold_in_words(result.gold)}"
     if result.table is not None:
         understood = columns_in_words(result.table.columns, result.table.left_out)
@@ -80,8 +81,12 @@ def judges_document(evidence: Evidence) -> Document:
             "result": result.as_json(),
             "choice": evidence.pick,
             "margin": evidence.margin,
-            "judges": losses.judges if losses else (),
-            "floor": losses.floor if losses else (),
+            "judges": [
+                {"judge": name, "value": loss.value, "loss": loss.loss}
+                | {"low": evidence.lows[name], "high": loss.upper, "reason": loss.reason}
+                for name, loss in losses.items()
+            ],
+            "floor": evidence.floor,
         },
     )
     if evidence.unread is not None and evidence.unread.all:
@@ -217,13 +222,13 @@ def agreement_ladder(evidence: Evidence) -> Ladder | None:
         beside = 100.0 * sum(single) / len(single) if single else None
         strong = judge.judge == subject
         rungs.append(Rung(judge.judge, value, estimate(value, 1), strong=strong, beside=beside))
-    floor, losses, pick = _floor(evidence), evidence.losses, evidence.pick
+    floor, pick = _floor(evidence), evidence.pick
     strongest = pick.free.judge if pick and pick.free else None
     every: list[Entry] = [entry for entry in (*result.judges, *floor) if entry.judge == strongest]
     if every := [entry for entry in (*every, *floor[:1]) if has_value(entry)]:
         name, value = every[0].judge, in_points(every[0].decided_by(metric))
-        if losses and floor and name == floor[0].judge:
-            name = always(losses.floor[0].judge, result.gold.scale)
+        if evidence.floor and floor and name == floor[0].judge:
+            name = always(evidence.floor[0].judge, result.gold.scale)
         text, n, n_all = points(every[0].decided_by(metric).value), every[0].n_expected, result.gold.n_items
         if n < n_all and every[0].judge in {entry.judge for entry in floor[1:]}:
             text += f" on {count(n)} of {count(n_all)} {result.gold.noun}"
@@ -310,7 +315,7 @@ def _agreement(evidence: Evidence) -> Section:
         f"In {metric} an item without a verdict counts as {gold.unscored_counts_as}; the other columns "
         "leave it out.",
         [f"No interval for {metric}: {reason}." for reason in sorted(reasons)],
-        (f"{driver}." for driver in (evidence.losses.losses.driven if evidence.losses else ())),
+        (f"{driver}." for driver in (evidence.losses.driven if evidence.losses else ())),
         bool(gold.n_unlabelled)
         and f"{gold.n_unlabelled:,} items have no gold label and are left out{stand * bool(gold.n_tied)}.",
         result.floor_reason and sentence(result.floor_reason),

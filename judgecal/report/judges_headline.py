@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from judgecal.experiment.agreement import Entry, GoldSummary, JudgeEntry, LabelledTable, RaterEntry, TableRate
 from judgecal.experiment.stored import Unread, UnreadReplies
-from judgecal.experiment.verdicts import LossPicture
 from judgecal.judges.protocol import JudgeName
 from judgecal.records import Estimate, Headline
 from judgecal.report.wording import (
@@ -113,7 +112,7 @@ def _ranked(evidence: Evidence) -> Headline:
         values = [judge.entry.decided_by(evidence.metric) for judge in evidence.measured]
         why = next((value.reason for value in values if value.reason), "nothing was judged")
         return Headline("too few", CANNOT_TELL, (sentence(why),), next=f"judgecal gold check {gold.set}")
-    best, may_choose, floor = pick.best, evidence.basis.may_choose, losses.floor[0]
+    best, may_choose, floor = pick.best, evidence.basis.may_choose, evidence.floor[0]
     unknown, entry = _unknown(evidence, floor.loss, pick), entry_of(evidence, pick.judge or best)
     if not may_choose:
         what = f"Choose nobody from this: all are sealed test {gold.noun}."
@@ -121,19 +120,19 @@ def _ranked(evidence: Evidence) -> Headline:
         if entry.kind == "recorded":
             option = "--split open" if evidence.kept else "--help"
             following = f"judgecal agreement --gold {gold.set} {option}"
-        because, more = fitting(*_agreement(evidence, losses, best, best))
+        because, more = fitting(*_agreement(evidence, best, best))
         return Headline("none", what, because, unknown, following, "none", more)
     where = on_train_and_dev(evidence.basis.n_groups) * bool(gold.n_test_items)
     if pick.judge is None:
-        several, constant = len(losses.judges) > 1, always(floor.judge, gold.scale)
-        what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.judges))
+        several, constant = len(losses.by_judge) > 1, always(floor.judge, gold.scale)
+        what, reasons, following = nobody(pick, gold, entry.kind, constant, len(losses.by_judge))
         who = f"So far {best}" if pick.too_few else f"The best, {best}," if several else "It"
         lead = f"Its lead over {constant}{where}: {points(floor.loss.value)} points ({_ends(floor.loss)})."
-        reached, beside = _agreement(evidence, losses, best, who), beside_free(pick, where)
+        reached, beside = _agreement(evidence, best, who), beside_free(pick, where)
         because, more = fitting(*reached, *(reasons if pick.too_few else (lead,)), *beside)
         return Headline(pick.kind, what, because, unknown, following, pick.kind, more)
     because, more = fitting(
-        *_agreement(evidence, losses, pick.judge),
+        *_agreement(evidence, pick.judge),
         *beside_free(pick, where),
         *not_told_apart(pick, where),
         _beside_a_person(entry.stand_in, evidence),
@@ -223,12 +222,13 @@ def _failure(judge: UnreadReplies) -> str:
 # --- what a judge reaches
 
 
-def _agreement(evidence: Evidence, losses: LossPicture, judge: str, who: str = "It") -> tuple[str, ...]:
+def _agreement(evidence: Evidence, judge: str, who: str = "It") -> tuple[str, ...]:
     """How well a judge agrees with people, people with each other and with it, and what is free."""
     result, metric, pick = evidence.result, evidence.metric, evidence.pick
     entry, people = entry_of(evidence, judge), [rater for rater in result.raters if rater.enough]
     every = {line.judge: line for line in (*result.floor, *result.judges)}
-    reaches, name = deciding(result.floor[0], metric).value, always(losses.floor[0].judge, result.gold.scale)
+    reaches = deciding(result.floor[0], metric).value
+    name = always(evidence.floor[0].judge, result.gold.scale)
     beaten = None if pick is None or pick.judge or pick.too_few or not evidence.basis.may_choose else False
     if pick and pick.free and pick.judge:
         beaten, name = pick.free.shown, pick.free.judge

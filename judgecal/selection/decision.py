@@ -19,14 +19,12 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.experiment.stored import Unread, stored_prompts, unread_of
 from judgecal.experiment.verdicts import (
     FloorLoss,
-    JudgeLoss,
-    LossPicture,
     SliceTable,
     VerdictShape,
     floor_loss,
-    judge_losses,
     judge_shape,
     judge_slices,
+    paired_loss,
 )
 from judgecal.goldset import JUDGEMENTS
 from judgecal.judges.protocol import JudgeName
@@ -38,7 +36,7 @@ from judgecal.stats import leading_metric
 from judgecal.stats.means import stratum_that_drives
 from judgecal.stats.metrics import amount_of, metric_facts
 from judgecal.stats.significance import OUT_OF_REACH
-from judgecal.stats.simultaneous import Losses
+from judgecal.stats.simultaneous import Losses, losses_against_best
 from judgecal.workspace import Workspace
 
 MIN_QUESTIONS = 20
@@ -248,7 +246,8 @@ class OpenChoice:
     table: AgreementTable
     measured: Sequence[MeasuredJudge]  # every judge that was asked for
     losses: Losses | None = None  # of those within the caps
-    judges: tuple[JudgeLoss, ...] = ()  # likewise
+    # likewise: judge -> the lower end of what it loses against the best, paired; 0 of the best
+    lows: Mapping[str, float | None] = field(default_factory=dict)
     floors: Mapping[str, FloorLoss] = field(default_factory=dict)  # judge -> what the best constant loses
     choice: CheapestWithin | None = None
     pick: Recommendation | None = None
@@ -295,10 +294,15 @@ def decide(
     within = [judge for judge in measured if caps.over(judge) is None]
     if all(judge.entry.decided_by(metric).value is None for judge in within):
         return OpenChoice(table, measured)
-    columns, k = [judge.column for judge in within], len(within)
-    losses, each = judge_losses(table, columns, metric=metric, margin=margin)
+    columns, k = {judge.judge: judge.column for judge in within}, len(within)
+    deciding = table.deciding(columns, calibrated=metric_facts(metric).calibrated)
+    options: dict[str, Any] = {"metric": metric, "margin": margin, **table.shared}
+    losses = losses_against_best(table.labels, deciding.verdicts, deciding=deciding, **options)
+    best, lows = columns[losses.best], dict[str, float | None]()
     floors, leading = {}, leading_metric(table.gold.scale)
-    for column in columns:
+    for column in columns.values():
+        low = 0.0 if column is best else paired_loss(table, best, column, metric).loss.low
+        lows[column.judge] = low
         floor = floor_loss(table, column, metric=metric, n_judges=k)
         if floor.loss.value is None and metric != leading:  # a constant has no correlation, say
             floor = floor_loss(table, column, metric=leading, n_judges=k)
@@ -310,7 +314,7 @@ def decide(
         if judge.entry.n and (caps.allow_below_floor or (floors[judge.judge].shown and enough))
     ]
     choice = choose(able, losses, margin=margin, metric=metric) if able else None
-    decided = OpenChoice(table, measured, losses, each, floors, choice)
+    decided = OpenChoice(table, measured, losses, lows, floors, choice)
     return replace(decided, pick=_recommendation(stored, decided, losses, metric))
 
 
@@ -331,10 +335,9 @@ def _recommendation(
         measured = (loss for loss in lost if loss.loss.value is not None)
         free = min(measured, key=lambda loss: loss.loss.value or 0.0, default=None)
     tied = tuple(
-        loss.judge
-        for loss in decided.judges
-        if loss.judge != best
-        and (loss.low is None or loss.low <= 0.0 or (free and free.judge == loss.judge and not free.shown))
+        name
+        for name, low in decided.lows.items()
+        if name != best and (low is None or low <= 0.0 or (free and free.judge == name and not free.shown))
     )
     few = None
     kind: Literal["use", "tied", "too few", "none"] = "tied" if tied else "use"
@@ -397,7 +400,9 @@ class Evidence:
     basis: DecisionItems  # what the losses and the choice rest on
     metric: str
     margin: float
-    losses: LossPicture | None  # against the best judge; None where no judge has a value of the metric
+    losses: Losses | None  # against the best judge; None where no judge has a value of the metric
+    lows: Mapping[str, float | None]  # judge -> the lower end of its loss, paired
+    floor: tuple[FloorLoss, ...]  # what the floor loses against the best judge; empty without losses
     measured: tuple[MeasuredJudge, ...]  # each judge as production would see it
     pick: Recommendation | None  # whom to use; None without losses
     shapes: tuple[VerdictShape, ...]  # verdicts beside labels, over all items
@@ -431,13 +436,13 @@ def decide_on_judges(
     measured = tuple(measure(stored, table, by_name))
     columns = [judge.column for judge in measured]
     decided = decide(stored, table, measured, metric=metric, margin=margin, caps=Caps())
-    pick, losses = decided.pick, None
+    pick, floor = decided.pick, tuple[FloorLoss, ...]()
     if pick is not None and not chosen_on:
         pick = replace(pick, kind="none", judge=None, more_questions=None, cheaper=None)
     if decided.losses is not None:  # the floor beside the best of the judges
         best, k = decided.measured_judge(decided.losses.best).column, len(decided.floors)
-        floor = (floor_loss(table, best, metric=metric, n_judges=k, floor=column) for column in stored.floor)
-        losses = LossPicture(decided.losses, decided.judges, (decided.floors[best.judge], *floor))
+        beside = (floor_loss(table, best, metric=metric, n_judges=k, floor=column) for column in stored.floor)
+        floor = (decided.floors[best.judge], *beside)
     slices = None
     if pick is not None and chosen_on:
         subject = [column.judge for column in columns].index(pick.judge or pick.best)
@@ -451,7 +456,9 @@ def decide_on_judges(
         basis=DecisionItems(split, len(table.items), len(set(table.groups)), bool(chosen_on)),
         metric=metric,
         margin=margin,
-        losses=losses,
+        losses=decided.losses,
+        lows=decided.lows,
+        floor=floor,
         measured=measured,
         pick=pick,
         shapes=tuple(judge_shape(whole, column) for column in columns),
