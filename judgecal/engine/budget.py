@@ -81,7 +81,7 @@ class Budget:
         self._lock = threading.Lock()
 
     def hold(self, model: str, worst_usd: float, *, alone: bool) -> bool:
-        """Set aside, for a model (name), a worst cost in USD; return if it fits. `alone`: no other flies."""
+        """Set aside a worst cost in USD for a model (name); return if it fits. `alone`: none is in flight."""
         with self._lock:
             bill = self._bills[model]
             held = sum(
