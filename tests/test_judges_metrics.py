@@ -1,4 +1,4 @@
-"""The metrics among the local judges: known values, edges, other scripts, and the table beside people."""
+"""The metrics among the local judges: known values, edges, other scripts."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from judgecal.judges import judge_named
 from judgecal.judges.local._words import EDITION, NO_KEY_WORDS, key_words, words
 from judgecal.judges.local.overlaps import supported
 from judgecal.records import Context, Item, digest
-from tests.support.command import Run, one_object
-from tests.support.gold import made_gold, made_items, rated
 
 GOLDEN = Path(__file__).parent / "golden" / "text_metrics.json"
 CASES: list[dict[str, Any]] = json.loads(GOLDEN.read_text(encoding="utf-8"))["cases"]
@@ -246,53 +244,3 @@ def test_what_is_no_key_word_is_part_of_the_metrics() -> None:
     changes."""
     told = [sorted(NO_KEY_WORDS), [one.text for one in supported(ENDS, ())]]
     assert (EDITION, digest(told)[:16]) == (4, "c82e0dec2cac9c5c")
-
-
-# --- do they mean anything? ---------------------------------------------------------------------------------
-
-
-# --- in the table beside people -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def people(workspace_dir: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = made_items(12)
-    for number, row in enumerate(rows):
-        row["contexts"] = [row["reference_answer"]] if number else []
-    labels = rated(rows, {"full": 1, "half": 1, "none": 0})
-    made_gold(workspace_dir / "gold" / "pass", rows, labels, scale='kind = "binary"')
-    return rows
-
-
-def test_local_judges_stand_beside_recorded_ones(
-    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, workspace_dir: Path
-) -> None:
-    lines = [f"{row['item_id']},{'no' if row['kind'] == 'none' else 'yes'}" for row in people]
-    path = tmp_path / "oracle.csv"
-    path.write_text("\n".join(["item_id,verdict", *lines]), encoding="utf-8")
-    mixed = ("--judge", "faithfulness_overlap@local", "--judge", "correctness_v3@embedded")
-    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, *mixed, "--name", "mixed", "--json")
-    found = one_object(ran)
-    assert [(one["judge"], one["kind"], one["n_unscored"]) for one in found["judges"]] == [
-        ("oracle", "recorded", 0),
-        ("faithfulness_overlap@local", "local", 0),
-        ("correctness_v3@embedded", "prompt", 0),
-    ]
-    assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
-    assert found["judges"][1]["unit"] == "percentage"
-
-
-@pytest.mark.parametrize(
-    ("judge", "says"),
-    [
-        ("correctness_v3@gemini-flash", "calls a model: agreement makes no calls, so use judgecal score"),
-        ("oracle@local", "unknown local judge"),
-    ],
-)
-def test_only_judges_that_call_nobody_stand_beside_recorded_ones(
-    judgecal: Run, people: list[dict[str, Any]], tmp_path: Path, judge: str, says: str
-) -> None:
-    path = tmp_path / "oracle.csv"
-    path.write_text(f"item_id,verdict\n{people[0]['item_id']},yes\n", encoding="utf-8")
-    ran = judgecal("agreement", "--gold", "pass", "--judgements", path, "--judge", judge)
-    assert ran.code == 2 and says in " ".join(ran.err.split())

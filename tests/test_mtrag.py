@@ -38,22 +38,18 @@ def test_the_known_figures(judgecal: Run, shared_data: Path, workspace_dir: Path
     assert "not taken over: turn" in ran.err
     reliability = one_object(judgecal("gold", "check", "mtrag", "--json"))["raters"]["reliability"]
     assert reliability["krippendorff_alpha"]["value"] == pytest.approx(ALPHA[metric], abs=5e-5)
-    found = one_object(
-        judgecal(
-            "agreement", "--gold", "mtrag", "--judgements", folder / "judgements.csv", "--judge", OVERLAP,
-            "--json",
-        )
-    )  # fmt: skip
+    asked = ("--gold", "mtrag", "--split", "all", "--json")
+    found = one_object(judgecal("agreement", "--judgements", folder / "judgements.csv", *asked))
+    (overlap,) = one_object(judgecal("score", "--judge", OVERLAP, *asked))["judges"]
     assert found["gold"]["n_groups"] == 20 and found["headline"]["sentence"].endswith(".")
     assert any("percentage verdicts" in note and all(judge in note for judge in KNOWN[metric])
                for note in found["notes"]), "all three are read as fractions of 1"  # fmt: skip
-    *recorded, overlap = found["judges"]
     assert [one["judge"] for one in found["floor"]] == ["best constant", "correctness_v3@embedded"]
     assert (overlap["judge"], overlap["kind"], overlap["n_unscored"]) == (OVERLAP, "local", 0)
     floor = found["floor"][0]["calibrated"]["macro_agreement"]["high"]
     if metric == "faithfulness":  # counting words tracks people as well as the recorded judges do
         assert overlap["calibrated"]["macro_agreement"]["low"] > floor
         assert overlap["agreement"]["spearman"]["value"] == pytest.approx(0.618, abs=5e-4)
-    for one in recorded:
+    for one in found["judges"]:
         assert (one["n"], one["n_unscored"]) == (477, 0)
         assert one["agreement"]["spearman"]["value"] == pytest.approx(KNOWN[metric][one["judge"]], abs=1e-4)

@@ -29,10 +29,6 @@ def agreement(
         ),
     ] = None,
     gold: Annotated[str | None, option("Gold set, without FILE; by default starter.")] = None,
-    judge: Annotated[
-        list[str] | None,
-        option("A judge beside them that calls nobody, faithfulness_overlap@local; repeatable."),
-    ] = None,
     split: shared.Split = "all",
     seed: shared.Seed = 0,
     name: shared.Name = None,
@@ -56,12 +52,10 @@ def agreement(
     from judgecal.experiment.recorded import read_recorded
     from judgecal.experiment.score import ScoreRun, run_of_table
     from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
-    from judgecal.judges import judge_named
     from judgecal.tables import read_columns
 
     workspace = shared.workspace_of(ctx)
-    beside = tuple(judge_named(string, workspace=workspace) for string in dict.fromkeys(judge or ()))
-    of_run: dict[str, Any] = {"judges": beside, "options": RunOptions(), "seed": seed, "out": name}
+    of_run: dict[str, Any] = {"seed": seed, "out": name}
     of_sets = {"--gold": gold, "--judgements": judgements}
     if file is not None:
         if given := [option for option, value in of_sets.items() if value] + ["--split"] * (split != "all"):

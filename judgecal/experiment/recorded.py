@@ -35,7 +35,6 @@ _NO_NAME = re.compile(r"[^\w.-]+|^[.-]+|[.-]+$", re.ASCII)
 class Recorded:
     """Judgements read from a file."""
 
-    name: str  # of the file
     judges: tuple[RecordedJudge, ...]  # in the order of their first row
     columns: tuple[Verdicts, ...]  # of these
     config: Mapping[str, Any]  # what an experiment's configuration says of them
@@ -143,7 +142,7 @@ def _recorded(
         )
         judges.append(recorded)
         columns.append(Verdicts.from_calls(recorded, VerdictRows.from_frame(frame)))
-    return Recorded(table.path.name, tuple(judges), tuple(columns), config)
+    return Recorded(tuple(judges), tuple(columns), config)
 
 
 def _check_rows(table: Table, rows: pl.DataFrame) -> None:

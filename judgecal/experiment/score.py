@@ -73,8 +73,8 @@ class ScoreRun:
 
     workspace: Workspace
     gold: GoldSet
-    judges: tuple[Judge, ...]  # that are called, or call nobody
-    recorded: Recorded | None = None  # then no model is called, and the judges stand beside these
+    judges: tuple[Judge, ...] = ()  # that are called, or call nobody
+    recorded: Recorded | None = None  # then no judge is called
     split: str = "open"
     options: RunOptions = field(default_factory=RunOptions)
     seed: int = 0
@@ -84,13 +84,11 @@ class ScoreRun:
     @cached_property
     def experiment(self) -> Experiment:
         """The experiment that the run writes to."""
-        judges = [judge_config(judge) for judge in self.judges]
         config: dict[str, Any] = {"command": "score", "gold": gold_config(self.gold), "split": self.split}
         if self.recorded is None:
-            config |= {"judges": judges, "repeats": self.options.repeats}
+            config |= {"judges": list(map(judge_config, self.judges)), "repeats": self.options.repeats}
         else:
             config |= {"command": "agreement", "recorded": self.recorded.config}
-            config |= {"judges": judges} if judges else {}
         config |= {"seed": self.seed, **({"table": self.table} if self.table else {})}
         return plan_experiment(self.workspace, config, out=self.out)
 
@@ -126,14 +124,6 @@ class ScoreRun:
         _, items = self.experiment, (*self.items, *self.tied)
         require_prices(models_of(self.judges), self.options.budget_usd)
         for judge in self.judges:
-            if self.recorded is not None and judge.name in [column.judge for column in self.recorded.columns]:
-                raise InputError(f"{self.recorded.name} holds a judge {judge.name} too: rename it there")
-            calls = not (judge.model is None or judge.model.embedded)
-            if self.recorded is not None and (judge.trained_on or calls):
-                why = "was trained on labels" if judge.trained_on else "calls a model"
-                raise InputError(
-                    f"{judge.name} {why}: agreement makes no calls, so use judgecal score for it"
-                )
             check_judge(self.gold, judge, items)
             judge.check_items(items)
 
@@ -155,9 +145,9 @@ class ScoreRun:
             notes.append(f"we left out {n} questions that a compiled judge was trained on")
         open_experiment(experiment)
         experiment.summary.unlink(missing_ok=True)  # broken off, it shows no earlier numbers
-        recorded_judges = self.recorded.judges if self.recorded else ()
-        keep_judges(experiment, [*recorded_judges, *self.judges])
+        judges = self.recorded.judges if self.recorded else self.judges
         columns = list(self.recorded.columns) if self.recorded else []
+        keep_judges(experiment, judges)
         recorded = [column.stored for column in columns]
         with ExperimentJournal(experiment, self.judges, options, recorded) as journal:
             judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
@@ -168,7 +158,7 @@ class ScoreRun:
                 ):
                     judged[row.judge].append(row)
             free, floor, why = floor_columns(self.workspace, table, journal, self._parts[0][1], names)
-        keep_judges(experiment, [*free, *recorded_judges, *self.judges])
+        keep_judges(experiment, [*free, *judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {
             fingerprint for column in columns for fingerprint in values_of(column.rows, "judge_fingerprint")
@@ -212,18 +202,17 @@ def run_of_table(
     verdict_scale: str | None = None,
     labels_by: str | None = None,
     encoding: str | None = None,
-    judges: tuple[Judge, ...] = (),
     **run: Any,
 ) -> ScoreRun:
     """Return the ScoreRun of a Workspace, a labelled file's path and Columns: its judges.
 
     Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
     has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
-    those of `import_gold`, `judges` stand beside the table's own and call nobody, `run` as `ScoreRun`.
+    those of `import_gold`, `run` as `ScoreRun`.
     """
     of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
     gold, recorded, config = read_labelled_table(file, columns, verdict_scale, encoding=encoding, **of_import)
-    of_table: dict[str, Any] = {"recorded": recorded, "judges": judges, "split": "all", "table": config}
+    of_table: dict[str, Any] = {"recorded": recorded, "split": "all", "table": config}
     made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
     made_run.check()
     open_experiment(made_run.experiment)
