@@ -48,7 +48,6 @@ def agreement(
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
     rows.check()
-    from judgecal.engine.run import RunOptions
     from judgecal.experiment.recorded import read_recorded
     from judgecal.experiment.score import ScoreRun, run_of_table
     from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
