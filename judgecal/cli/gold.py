@@ -17,8 +17,9 @@ from judgecal.cli.output import print_result
 from judgecal.errors import InputError, refuse
 
 if TYPE_CHECKING:
-    from judgecal.experiment.rows import LabelSample, LabelSource
+    from judgecal.experiment.rows import LabelSource
     from judgecal.goldset import GoldSet
+    from judgecal.goldset.draw import LabelSample
     from judgecal.records import Item
     from judgecal.workspace import Workspace
 

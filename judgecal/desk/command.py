@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from judgecal.desk.label_journal import LabelQueue
     from judgecal.desk.progress import LabelProgress
     from judgecal.desk.server import DeskServer
-    from judgecal.experiment.rows import LabelSample
     from judgecal.goldset import GoldSet
+    from judgecal.goldset.draw import LabelSample
     from judgecal.records import Item
     from judgecal.report.document import Document
     from judgecal.workspace import Workspace

@@ -22,13 +22,12 @@ from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.stored import find_experiment
 from judgecal.experiment.table_rows import JudgedItems, ReadRow, TableRows, judgement_of
 from judgecal.experiment.trials import stored_rows
-from judgecal.goldset import Card, GoldSet, load_gold, write_gold
-from judgecal.goldset.card import UNKNOWN_LICENCE
-from judgecal.goldset.draw import DrawStratum, allocate, draw
+from judgecal.goldset import Card, GoldSet, load_gold
+from judgecal.goldset.draw import DrawStratum, LabelSample, allocate, draw, drawn_card
 from judgecal.goldset.write import name_problems
 from judgecal.judges.protocol import Judge
 from judgecal.records import Estimate, Item, Judgement, digest
-from judgecal.scale import Label, Scale
+from judgecal.scale import Label
 from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import (
     MACRO,
@@ -386,34 +385,11 @@ def find_source(name: str, workspace: Workspace, *, labelling: bool = False) -> 
     return LabelSource(gold, items, gold.name)
 
 
-@dataclass(frozen=True, slots=True)
-class LabelSample:
-    """Items to be labelled, with their chances, and the set `card` that their labels will make or join."""
-
-    card: Card
-    items: tuple[Item, ...]
-    notes: tuple[str, ...]
-    before: GoldSet | None = None  # the set that they join
-    earlier: tuple[Item, ...] = ()  # its items with the chances that they have now
-
-    def write(self, workspace: Workspace) -> GoldSet:
-        """Write its own sample as a set into a Workspace, with earlier labels; return the GoldSet."""
-        ratings, joins = (self.before.ratings, True) if self.before else ((), False)
-        items = (*self.earlier, *self.items)
-        return write_gold(self.card, items, ratings, workspace=workspace, replace=joins)
-
-
 def answers_sample(source: LabelSource) -> LabelSample:
     """Return all answers of a LabelSource, an answerer's experiment, as a LabelSample."""
     about = f"answers of experiment {source.to}"
     card = Card(source.to, source.gold.scale, version="1", source=about, anchors=source.gold.card.anchors)
     return LabelSample(card, source.items, ())
-
-
-def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
-    """Return the Card of a set of drawn items, from its name, Scale, source and sampling (texts)."""
-    made: dict[str, Any] = {"made_by": "people", "labels_by": "people", "sampling": sampling}
-    return Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source, **made)
 
 
 def draw_of(

@@ -1,4 +1,4 @@
-"""Draw items to be labelled by strata, each item with its chance of being drawn."""
+"""Draw items to be labelled by strata, each item with its chance of being drawn, and make a set of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from judgecal.goldset.card import UNKNOWN_LICENCE, Card
+from judgecal.goldset.gold_set import GoldSet
+from judgecal.goldset.write import write_gold
 from judgecal.records import Item
+from judgecal.scale import Scale
+from judgecal.workspace import Workspace
 
 AT_LARGE = 1.0 / 3.0
 """The part of a draw that goes to all items alike, so that what strata do not tell is estimated too."""
@@ -52,11 +57,8 @@ def draw(
 
     `at_large` of them goes to the strata by their size, the rest by size x spread, as that makes the variance
     of an estimated mean least (Neyman 1934). The chance of an item is the part of its stratum that is drawn.
-
-    Args:
-        before: ids of items that had been drawn before, within each stratum all as likely; none of them is
-            drawn again. Both draws together are then one of as many, so the chance of each is the part that
-            either has drawn.
+    `before`: ids of items drawn before, within each stratum all as likely; none of them is drawn again, and
+    both draws together are then one of as many.
     """
     strata = [stratum for stratum in strata if stratum.items]
     done = [[item for item in stratum.items if item.item_id in before] for stratum in strata]
@@ -81,13 +83,7 @@ def allocate(
     before: Sequence[int] = (),
     at_large: float = AT_LARGE,
 ) -> list[int]:
-    """Return a list of numbers to draw a stratum: from counts `there`, spreads and a total `n`.
-
-    Args:
-        there: items of each stratum.
-        spreads: how much what is to be estimated varies in each.
-        n: how many to draw anew.
-    """
+    """Return a list of numbers, of items by stratum: from counts `there`, spreads and `n` new ones."""
     size = np.array(there)
     done = np.array(before) if len(before) else np.zeros_like(size)
     by_spread = size * np.array(spreads)
@@ -101,3 +97,26 @@ def allocate(
     while sizes.sum() < min(n + done.sum(), size.sum()):
         sizes[np.where(sizes < size, owed / (sizes + 1.0), -1.0).argmax()] += 1
     return [int(size) for size in sizes]
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSample:
+    """Items to be labelled, with their chances, and the set `card` that their labels will make or join."""
+
+    card: Card
+    items: tuple[Item, ...]
+    notes: tuple[str, ...]
+    before: GoldSet | None = None  # the set that they join
+    earlier: tuple[Item, ...] = ()  # its items with the chances that they have now
+
+    def write(self, workspace: Workspace) -> GoldSet:
+        """Write its own sample as a set into a Workspace, with earlier labels; return the GoldSet."""
+        ratings, joins = (self.before.ratings, True) if self.before else ((), False)
+        items = (*self.earlier, *self.items)
+        return write_gold(self.card, items, ratings, workspace=workspace, replace=joins)
+
+
+def drawn_card(name: str, scale: Scale, source: str, sampling: str) -> Card:
+    """Return the Card of a set of drawn items, from its name, Scale, source and sampling (texts)."""
+    card = Card(name, scale, version="1", licence=UNKNOWN_LICENCE, source=source)
+    return replace(card, made_by="people", labels_by="people", sampling=sampling)

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from judgecal.errors import InputError, listed, refuse, unknown_name
-from judgecal.experiment.rows import LEAST_DRAWN, LabelSample, drawn_card
+from judgecal.experiment.rows import LEAST_DRAWN
 from judgecal.goldset import Card, GoldSet, load_gold
-from judgecal.goldset.draw import DrawStratum, allocate, draw
+from judgecal.goldset.draw import DrawStratum, LabelSample, allocate, draw, drawn_card
 from judgecal.goldset.write import name_problems
 from judgecal.records import Item, digest
 from judgecal.scale import PREFERENCE, Label, Scale

@@ -64,7 +64,6 @@ _DRAWN = 7  # judges on the first screen; the table has all
 def judges_document(evidence: Evidence) -> Document:
     """Lay out Evidence on judges as a Document: that of `score`, of `agreement`, and of their reports."""
     result, n = evidence.result, len(evidence.result.judges)
-    losses = evidence.losses.by_judge if evidence.losses else {}
     about = f"{result.experiment} · {n} judge{'s' * (n != 1)} on {gold_in_words(result.gold)}"
     if result.table is not None:
         understood = columns_in_words(result.table.columns, result.table.left_out)
@@ -84,7 +83,7 @@ def judges_document(evidence: Evidence) -> Document:
             "judges": [
                 {"judge": name, "value": loss.value, "loss": loss.loss}
                 | {"low": evidence.lows[name], "high": loss.upper, "reason": loss.reason}
-                for name, loss in losses.items()
+                for name, loss in (evidence.losses.by_judge if evidence.losses else {}).items()
             ],
             "floor": evidence.floor,
         },
