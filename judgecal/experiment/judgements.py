@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 import orjson
 import polars as pl
@@ -228,7 +228,6 @@ _TYPES: Mapping[str, Any] = {
 _USUAL = {field.name: field.default for field in fields(Judgement) if field.default is not MISSING}
 _ASIDE = ("word", "error_kind", "error_message", "chances")  # made of other fields
 _PLAIN = [name for name in _TYPES if name not in (*_ASIDE, "verdict")]
-_plain_values = operator.attrgetter(*_PLAIN)
 
 
 class VerdictRows(Sequence[Judgement]):
@@ -247,28 +246,21 @@ class VerdictRows(Sequence[Judgement]):
     @classmethod
     def from_rows(cls, rows: Sequence[Judgement]) -> VerdictRows:
         """Return the VerdictRows of Judgements."""
-        plain = zip(*map(_plain_values, rows), strict=True) if rows else [()] * len(_PLAIN)
-        columns: dict[str, Any] = dict(zip(_PLAIN, plain, strict=True))
-        words = [isinstance(row.verdict, str) for row in rows]
-        columns |= {
-            "verdict": [None if word else row.verdict for row, word in zip(rows, words, strict=True)],
-            "word": [row.verdict if word else None for row, word in zip(rows, words, strict=True)],
+        verdicts = [row.verdict for row in rows]
+        columns: dict[str, Any] = {name: list(map(operator.attrgetter(name), rows)) for name in _PLAIN} | {
+            "verdict": [None if isinstance(verdict, str) else verdict for verdict in verdicts],
+            "word": [verdict if isinstance(verdict, str) else None for verdict in verdicts],
             "error_kind": [row.error and row.error.kind for row in rows],
             "error_message": [row.error and row.error.message for row in rows],
             "chances": [row.chances and json.dumps(row.chances) for row in rows],
         }
-        series = {name: pl.Series(values, dtype=_TYPES[name]) for name, values in columns.items()}
-        return cls.from_frame(pl.DataFrame(series))
+        return cls(pl.DataFrame(columns, schema=_TYPES))
 
     @classmethod
     def joined(cls, parts: Sequence[VerdictRows]) -> VerdictRows:
         return cls(pl.concat([part.frame for part in parts]))
 
-    @overload
-    def __getitem__(self, index: int) -> Judgement: ...
-    @overload
-    def __getitem__(self, index: slice) -> VerdictRows: ...
-    def __getitem__(self, index: int | slice) -> Judgement | VerdictRows:
+    def __getitem__(self, index: Any) -> Any:
         return VerdictRows(self.frame[index]) if isinstance(index, slice) else _row(*self.frame.row(index))
 
     def __len__(self) -> int:
@@ -276,16 +268,6 @@ class VerdictRows(Sequence[Judgement]):
 
     def __iter__(self) -> Iterator[Judgement]:
         return (_row(*values) for values in self.frame.iter_rows())
-
-    def values(self, name: str) -> list[Any]:
-        """Return the list of values, in all of its own rows, of the field so named."""
-        if name == "error":
-            kinds = self.frame.select("error_kind", "error_message").iter_rows()
-            return [None if kind is None else Failure(kind, message) for kind, message in kinds]
-        if name != "verdict" or self.frame["word"].null_count() == len(self):
-            return self.frame[name].to_list()
-        pairs = zip(self.frame["verdict"], self.frame["word"], strict=True)
-        return [number if word is None else word for number, word in pairs]
 
     def by_judge(self) -> dict[str, VerdictRows]:
         """Return fingerprint -> VerdictRows of each judge, in the order of their first rows."""
@@ -305,9 +287,16 @@ class VerdictRows(Sequence[Judgement]):
 
 def values_of(rows: Sequence[Judgement], name: str) -> list[Any]:
     """Return the list of values, in Judgements, of the field so named."""
-    if isinstance(rows, VerdictRows):
-        return rows.values(name)
-    return list(map(operator.attrgetter(name), rows))
+    if not isinstance(rows, VerdictRows):
+        return list(map(operator.attrgetter(name), rows))
+    frame = rows.frame
+    if name == "error":
+        kinds = frame.select("error_kind", "error_message").iter_rows()
+        return [None if kind is None else Failure(kind, message) for kind, message in kinds]
+    if name != "verdict" or frame["word"].null_count() == len(frame):
+        return frame[name].to_list()
+    pairs = zip(frame["verdict"], frame["word"], strict=True)
+    return [number if word is None else word for number, word in pairs]
 
 
 def read_verdicts(path: Path) -> VerdictRows:
