@@ -24,12 +24,11 @@ ASKED = ("where", "who", "when")
 
 def test_traits_of_items() -> None:
     answers = ["no", "in 1914", "I am sorry, I do not know", "a b c d e f g h"] * 3
-    items = [Item(str(n), str(n), "why", answer, ("x",) * (n % 5)) for n, answer in enumerate(answers)]
+    items = [Item(str(n), str(n), "why", answer) for n, answer in enumerate(answers)]
     items[0] = Item("0", "0", "", "no", system="s", tags=("t", "t", "u"))
     places = {trait: of.tolist() for trait, of in traits_of(items).items()}
     assert places["answer length", "up to 2"][:3] == [0, 1, 4] and places["answer length", "3 to 7"][0] == 2
     assert places["answer length", "8 or more"][0] == 3
-    assert places["references", "0"][0] == 0 and places["references", "3 or more"][:2] == [3, 4]
     assert places["refusal", "yes"][0] == 2 and places["digits", "yes"][0] == 1
     assert [places[trait] for trait in (("system", "s"), ("tag", "t"), ("tag", "u"))] == [[0]] * 3
     assert traits_of([]) == {}

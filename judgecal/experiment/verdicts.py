@@ -287,7 +287,6 @@ def paired_loss(table: AgreementTable, best: Verdicts, other: Verdicts, metric: 
 
 
 _DIGIT = re.compile(r"\d|[^\x00-\x7f]")
-_MANY_REFERENCES = 3
 
 
 @dataclass(frozen=True)
@@ -349,28 +348,23 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
 
 def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
     """Return a dict from Items: (trait, value) -> array of places of its items, by the first of them."""
-    answers = [item.answered for item in items]
-    lengths = [len(answer.split()) for answer in answers]
+    lengths = [len(item.answered.split()) for item in items]
     ordered = sorted(lengths)
     ends = sorted({ordered[len(items) * third // 3] for third in (1, 2)}) if items else []
     bins = {length: _bin(length, ends) for length in set(lengths)}
-    n_references = [len(item.reference_answers) for item in items]
-    many = f"{_MANY_REFERENCES} or more"
-    traits: dict[str, list[Any]] = {
-        "answer length": [bins[length] for length in lengths],
-        "references": [many if n >= _MANY_REFERENCES else str(n) for n in n_references],
-        "refusal": ["yes" if refusal else "" for refusal in map(refuses, answers)],
-        "digits": ["yes" if _DIGIT.search(text) and any(map(str.isdigit, text)) else "" for text in answers],
-        "system": [item.system or "" for item in items],
-    }
-    places: dict[tuple[str, str], Ints] = {}
-    for trait, values in (traits | {"tag": [list(dict.fromkeys(item.tags)) for item in items]}).items():
-        kind = pl.List(pl.String) if trait == "tag" else pl.String
-        frame = pl.DataFrame({"value": values}, schema={"value": kind}).with_row_index("at")
-        frame = frame.explode("value") if trait == "tag" else frame
-        of_value = frame.filter(pl.col("value") != "").group_by("value", maintain_order=True).agg("at")
-        places |= {(trait, value): rows.to_numpy() for value, rows in zip(*of_value, strict=True)}
-    return dict(sorted(places.items(), key=lambda pair: int(pair[1][0])))
+    places: dict[tuple[str, str], list[int]] = {}
+    for at, item in enumerate(items):
+        answer = item.answered
+        has_digit = _DIGIT.search(answer) and any(map(str.isdigit, answer))
+        values = {
+            "answer length": bins[lengths[at]],
+            "refusal": "yes" if refuses(answer) else "",
+            "digits": "yes" if has_digit else "",
+            "system": item.system or "",
+        }
+        for trait in dict.fromkeys([*values.items(), *(("tag", tag) for tag in item.tags)]):
+            places.setdefault(trait, []).append(at)
+    return {trait: np.array(rows, dtype=np.int64) for trait, rows in places.items() if trait[1]}
 
 
 def _bin(length: int, ends: Sequence[int]) -> str:

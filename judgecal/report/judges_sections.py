@@ -326,7 +326,6 @@ def _metrics(evidence: Evidence) -> list[Block]:
 _DRAWN = 12  # lines of the picture; the table has all
 _NAMES = {
     "answer length": ("answers of {} words", "{} words"),
-    "references": ("answers with {} references", "{} references"),
     "refusal": ("answers that refuse", "refusals"),
     "digits": ("answers with digits", "with digits"),
     "system": ("answers of {}", "{}"),
@@ -337,8 +336,7 @@ _NAMES = {
 
 def slice_name(entry: SliceEntry, *, short: bool = False) -> str:
     """Return the items of a SliceEntry in words, a text to stand behind `on`."""
-    name = _NAMES[entry.trait][short].format(entry.value)
-    return name.removesuffix("s") if (entry.trait, entry.value) == ("references", "1") else name
+    return _NAMES[entry.trait][short].format(entry.value)
 
 
 def standing_out(slices: SliceTable, scale: Scale) -> list[SliceEntry]:

@@ -2,8 +2,8 @@
 
 Sets of 60, 110 and 300 questions of one, two, five or one to five answers, wrong on 5, 13 or 30% of them, errors of
 one question hanging together (correlation 0.3 or 0.8 of the latent scores; or 0.8 on the questions of half of the
-kinds alone). Of up to 29 slices, as many as a page has: seven kinds of questions, three lengths, four numbers of
-references, refusals, digits, systems by turns, six tags. Errors of graded labels have a sign and a long tail.
+kinds alone). Of up to 29 slices, as many as a page has: seven kinds of questions, three lengths, four kinds of
+documents, refusals, digits, systems by turns, six tags. Errors of graded labels have a sign and a long tail.
 
 In at most 5% of the sets where nothing differs any slice stands out. A planted one, 40% wrong on 20 questions where
 others have 13%, is found in most sets of five answers a question with a correlation of 0.3; the shares of the others
@@ -40,11 +40,11 @@ def traits(rng: np.random.Generator, n: int, of: Ints, words: Ints) -> list[Bool
     """Slices as a set has them: of questions, of answers, and of both."""
     lengths = rng.standard_normal(n)[of] + rng.standard_normal(len(of))
     thirds = np.searchsorted(np.quantile(lengths, [1 / 3, 2 / 3]), lengths)
-    references = rng.choice(4, n, p=[0.1, 0.5, 0.2, 0.2])[of]
+    documents = rng.choice(4, n, p=[0.1, 0.5, 0.2, 0.2])[of]
     places = np.arange(len(of)) - np.searchsorted(of, of)
     digits = rng.standard_normal(n)[of] + rng.standard_normal(len(of)) > 0.5
     tags = (rng.random((6, n)) < rng.uniform(0.05, 0.3, (6, 1)))[:, of]
-    kinds = [(words[of], 7), (thirds, 3), (references, 4), (places, int(places.max()) + 1)]
+    kinds = [(words[of], 7), (thirds, 3), (documents, 4), (places, int(places.max()) + 1)]
     return [
         *(kind == value for kind, k in kinds for value in range(k)),
         rng.random(len(of)) < 0.1,
