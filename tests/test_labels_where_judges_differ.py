@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -475,14 +476,13 @@ def test_calls_that_were_lost_decide_nothing(
     judgecal: Run, judged: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They would count as wrong, and that is not the judge's doing."""
-    real = migrate_module.judgements_of_rows
+    real, numbers = migrate_module.judgement_of, itertools.count()
 
     def first_lost(*arguments: Any) -> Any:
-        for number, (item, judgements) in enumerate(real(*arguments)):
-            lost = replace(judgements[0], verdict=None, error=Failure("budget", "spent"))
-            yield item, [lost, *judgements[1:]] if number == 0 else judgements
+        lost = {} if next(numbers) else {"verdict": None, "error": Failure("budget", "spent")}
+        return replace(real(*arguments), **lost)
 
-    monkeypatch.setattr(migrate_module, "judgements_of_rows", first_lost)
+    monkeypatch.setattr(migrate_module, "judgement_of", first_lost)
     found = json.loads(judgecal(*MIGRATE).out)
     assert (found["decision"], found["on_rows"]) == ("inconclusive", None)
     assert "1 calls were lost" in found["why"] and "--on" in found["headline"]["next"]

@@ -4,7 +4,7 @@ people label: the items of a set or of an experiment, and draws."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,18 +15,16 @@ import orjson
 
 from judgecal.artefacts import SCHEMA, read_json, validated
 from judgecal.commands import wing
-from judgecal.engine.log import PRIVATE, Journal
+from judgecal.engine.log import PRIVATE
 from judgecal.errors import InputError, refuse, unknown_name
 from judgecal.experiment.folder import Experiment, read_config
 from judgecal.experiment.looks import DRAW, Look, look_at_test
 from judgecal.experiment.stored import find_experiment
-from judgecal.experiment.table_rows import JudgedItems, ReadRow, TableRows, judgement_of
 from judgecal.experiment.trials import stored_rows
 from judgecal.goldset import Card, GoldSet, load_gold
 from judgecal.goldset.draw import DrawStratum, LabelSample, allocate, draw, drawn_card
 from judgecal.goldset.write import name_problems
-from judgecal.judges.protocol import Judge
-from judgecal.records import Estimate, Item, Judgement, digest
+from judgecal.records import Estimate, Item, digest
 from judgecal.scale import Label
 from judgecal.stats.calibration import Calibration
 from judgecal.stats.disagreement import (
@@ -45,7 +43,6 @@ from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Floats, Ints, codes_of
 from judgecal.workspace import Workspace, shown, write_text
 
-DecidedBy = Literal["rows", "labels", "gold"]
 RowVerdicts = Sequence[Label | None]
 LEAST_DRAWN = 10
 """Fewer labels than this decide nothing."""
@@ -302,26 +299,6 @@ class UnlabelledRows:
             return why if on.decision else f"{why}; labels of all of them would hardly settle it"
         more = f"{on.more:,}{' more' * bool(on.n_labels)} labels, mostly on those, would settle it"
         return f"{why}; about {more}"
-
-
-def rows_due(table: TableRows, judges: Sequence[Judge]) -> list[JudgedItems]:
-    """Return a list of JudgedItems from TableRows and Judges: for each, the items that have what all need."""
-
-    def takes(row: ReadRow) -> bool:
-        return all(row.lacking(judge) is None for judge in judges)
-
-    return [JudgedItems(judge, table, takes) for judge in judges]
-
-
-def judgements_of_rows(
-    table: TableRows, judges: Sequence[Judge], journal: Journal
-) -> Iterator[tuple[Item, list[Judgement] | None]]:
-    """Yield (Item, list of Judgements or None) for each of TableRows, by Judges, from a Journal."""
-    for row in table:
-        if any(row.lacking(judge) for judge in judges):
-            yield row.item, None
-        else:
-            yield row.item, [judgement_of(journal, judge, row.shown(judge)) for judge in judges]
 
 
 @dataclass(frozen=True, slots=True)

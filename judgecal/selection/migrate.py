@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from judgecal.engine.budget import Budget, CostEstimate, require_prices, together
 from judgecal.engine.log import Journal
@@ -18,7 +18,7 @@ from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lis
 from judgecal.experiment.folder import Experiment, open_experiment, plan_experiment
 from judgecal.experiment.judgements import item_scale, whole_items
 from judgecal.experiment.looks import Look, LookKind, foresee_look, look_at_test, verdicts_sha
-from judgecal.experiment.rows import DecidedBy, OnRows, UnlabelledRows, judgements_of_rows, rows_due
+from judgecal.experiment.rows import OnRows, UnlabelledRows
 from judgecal.experiment.score import (
     asked_items,
     check_judge,
@@ -28,7 +28,7 @@ from judgecal.experiment.score import (
     run_line,
     summary_of_gold,
 )
-from judgecal.experiment.table_rows import JudgedItems, TableRows, input_config
+from judgecal.experiment.table_rows import JudgedItems, ReadRow, TableRows, input_config, judgement_of
 from judgecal.experiment.trials import (
     Due,
     judge_to_journal,
@@ -62,6 +62,7 @@ from judgecal.stats.disagreement import by_rows
 from judgecal.stats.metrics import metric_facts
 from judgecal.workspace import Workspace, find_workspace
 
+DecidedBy = Literal["rows", "labels", "gold"]
 _SEALED = "the rows decide: no look at test was taken"
 
 
@@ -137,8 +138,8 @@ def _with_rows(
     return decision, "gold"
 
 
-_RowsJudged = Sequence[tuple[Item, Sequence[Judgement] | None]]
-"""Rows with the judgements of both judges, None where a row lacks what they ask for."""
+_RowsJudged = Sequence[tuple[Item, Sequence[Judgement]]]
+"""Rows with the judgements of both judges, none where a row lacks what they ask for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +250,18 @@ class MigrateRun:
 
     def _recent_items(self) -> list[JudgedItems]:
         """The rows of production that the judges are called for."""
-        return [] if self.recent is None else rows_due(self.recent, (self.old, self.new))
+        if self.recent is None:
+            return []
+        return [JudgedItems(judge, self.recent, self._takes) for judge in (self.old, self.new)]
+
+    def _takes(self, row: ReadRow) -> bool:
+        """Whether a row of production has what both judges need."""
+        return all(row.lacking(judge) is None for judge in (self.old, self.new))
+
+    def _judgements(self, row: ReadRow, journal: Journal) -> list[Judgement]:
+        """The judgements of both judges; none of a row that lacks what they ask for."""
+        judges = (self.old, self.new) if self._takes(row) else ()
+        return [judgement_of(journal, judge, row.shown(judge)) for judge in judges]
 
     def _calls(self) -> list[tuple[Judge, Iterable[Item]]]:
         recent = ((judged.judge, judged) for judged in self._recent_items())
@@ -283,10 +295,8 @@ class MigrateRun:
             for judged in self._recent_items():
                 trial = Due(judged.judge, judged, journal, self.options)
                 judge_to_journal([trial], budget=budget, label=judged.judge.name)
-            recent: _RowsJudged = ()
-            if self.recent is not None:
-                recent = list(judgements_of_rows(self.recent, (self.old, self.new), journal))
-        of_recent = (row for _, judgements in recent for row in judgements or ())
+            recent = [(row.item, self._judgements(row, journal)) for row in self.recent or ()]
+        of_recent = (row for _, judgements in recent for row in judgements)
         errors = [row.error for row in (*rows, *of_recent) if row.error is not None]
         lost = sum(error.kind in RETRIED_ON_RESUME for error in errors)
         new = {row.item_id: row.verdict for row in whole_items(rows, self.new.scale)}
@@ -357,7 +367,7 @@ class MigrateRun:
             (self.old.name, self.new.name),
             maps,
             (open_items, [side.on(open_items) for side in sides]),
-            [(item, [row.verdict for row in judged]) for item, judged in rows if judged is not None],
+            [(item, [row.verdict for row in judged]) for item, judged in rows if judged],
             where=recent.source.path.name,
             trained=self.old.trained_on | self.new.trained_on,
         )
@@ -408,8 +418,8 @@ class MigrateRun:
         locked, now = (
             {} if sealed else table.agreements(side.column(test_items))["as_wrong"] for side in sides
         )
-        of_recent = [row for _, judged in recent for row in judged or ()]
-        lacking = sum(judged is None for _, judged in recent)
+        of_recent = [row for _, judged in recent for row in judged]
+        lacking = sum(not judged for _, judged in recent)
         rules = [
             PassRule.for_scale(lock.gold, side.scale, calibration)
             for side, calibration in zip(sides, maps, strict=True)
