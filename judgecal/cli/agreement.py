@@ -48,21 +48,26 @@ def agreement(
     workspace and no import. Without FILE judgements recorded elsewhere are held against a gold set's labels.
     """
     rows.check()
-    from judgecal.experiment.recorded import read_recorded
-    from judgecal.experiment.score import ScoreRun, run_of_table
+    from judgecal.experiment.recorded import read_labelled_table, read_recorded
+    from judgecal.experiment.score import ScoreRun
     from judgecal.goldset import JUDGEMENTS, load_gold, read_mapping
     from judgecal.tables import read_columns
 
     workspace = shared.workspace_of(ctx)
-    of_run: dict[str, Any] = {"seed": seed, "out": name}
+    table: dict[str, Any] | None = None
     of_sets = {"--gold": gold, "--judgements": judgements}
     if file is not None:
         if given := [option for option, value in of_sets.items() if value] + ["--split"] * (split != "all"):
             raise InputError(f"{', '.join(given)} with {file}: a table has no gold set; leave one out")
-        mapping = read_mapping(columns.mapping or ())
-        of_run |= {"mapping": mapping, "scale": columns.scale, "labels_by": columns.labels_by}
-        of_run |= {"encoding": columns.encoding}
-        run = run_of_table(workspace, file, columns.columns(workspace), verdict_scale=verdict_scale, **of_run)
+        gold_set, recorded, table = read_labelled_table(
+            file,
+            columns.columns(workspace),
+            verdict_scale,
+            mapping=read_mapping(columns.mapping or ()),
+            scale=columns.scale,
+            labels_by=columns.labels_by,
+            encoding=columns.encoding,
+        )
     else:
         given = [
             option for option in columns.given() if option != "--verdict" and not option.startswith("--col ")
@@ -83,7 +88,8 @@ def agreement(
                 "give a table with labels and verdicts, judgecal agreement FILE"
             )
         recorded = read_recorded(path, gold_set, columns=read_by, verdict_scale=verdict_scale)
-        run = ScoreRun(workspace=workspace, gold=gold_set, recorded=recorded, split=split, **of_run)
+    of_run: dict[str, Any] = {"recorded": recorded, "split": split, "seed": seed, "out": name}
+    run = ScoreRun(workspace=workspace, gold=gold_set, table=table, **of_run)
     show_agreement(workspace, measured := run.run(), rows, json=json, full=full)
     if look:
         open_page(workspace, measured[0].experiment)

@@ -178,7 +178,10 @@ def _scales(
 def read_labelled_table(
     file: Path, columns: Columns, verdict_scale: str | None, **of_import: Any
 ) -> tuple[GoldSet, Recorded, dict[str, Any]]:
-    """Read a file by Columns, a verdict scale, import options: GoldSet, Recorded, configuration."""
+    """Read a file by Columns, a verdict scale, import options: GoldSet, Recorded, configuration.
+
+    No split of it is sealed, as whoever has such a table has seen all of it.
+    """
     table = read_table(file, of_import["encoding"])
     columns = guess_columns(columns, table)
     name = _NO_NAME.sub("-", file.stem).strip("-_") or "table"

@@ -35,7 +35,7 @@ from judgecal.experiment.folder import Experiment, keep_judges, open_experiment,
 from judgecal.experiment.judgements import item_scale, refuse_unfit, values_of, write_items
 from judgecal.experiment.looks import look_at_test, looks_so_far, seen_judges
 from judgecal.experiment.people import rater_entries, tied_items, with_people
-from judgecal.experiment.recorded import Recorded, read_labelled_table
+from judgecal.experiment.recorded import Recorded
 from judgecal.experiment.trials import (
     ExperimentJournal,
     models_of,
@@ -44,7 +44,7 @@ from judgecal.experiment.trials import (
     run_trials,
     stored_rows,
 )
-from judgecal.goldset import Columns, GoldSet, split_notes
+from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import judge_named
 from judgecal.judges.protocol import Judge, JudgeName, single_calls
 from judgecal.models import EMBEDDED
@@ -144,6 +144,8 @@ class ScoreRun:
         if n := len({item.group for item in gold.select(self.split)} & self._trained_on):
             notes.append(f"we left out {n} questions that a compiled judge was trained on")
         open_experiment(experiment)
+        if self.table is not None:
+            write_items(experiment.folder, gold)
         experiment.summary.unlink(missing_ok=True)  # broken off, it shows no earlier numbers
         judges = self.recorded.judges if self.recorded else self.judges
         columns = list(self.recorded.columns) if self.recorded else []
@@ -192,34 +194,6 @@ class ScoreRun:
         return result, stored
 
 
-def run_of_table(
-    workspace: Workspace,
-    file: Path,
-    columns: Columns,
-    *,
-    scale: str | None = None,
-    mapping: Mapping[str, str] | None = None,
-    verdict_scale: str | None = None,
-    labels_by: str | None = None,
-    encoding: str | None = None,
-    **run: Any,
-) -> ScoreRun:
-    """Return the ScoreRun of a Workspace, a labelled file's path and Columns: its judges.
-
-    Its rows stay as Parquet in the experiment's folder, for its page; no split of it is sealed, as whoever
-    has such a table has seen all of it. What `columns` leaves open the names tell; `scale` and `mapping` are
-    those of `import_gold`, `run` as `ScoreRun`.
-    """
-    of_import: dict[str, Any] = {"scale": scale, "mapping": mapping, "labels_by": labels_by}
-    gold, recorded, config = read_labelled_table(file, columns, verdict_scale, encoding=encoding, **of_import)
-    of_table: dict[str, Any] = {"recorded": recorded, "split": "all", "table": config}
-    made_run = ScoreRun(workspace=workspace, gold=gold, **of_table, **run)
-    made_run.check()
-    open_experiment(made_run.experiment)
-    write_items(made_run.experiment.folder, gold)
-    return made_run
-
-
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
 PAIR_FLOOR = ("longer_answer@local", f"pairwise_v1@{EMBEDDED}")
 """What stands below judges of pairs; the second where none of them has a signature."""
@@ -257,38 +231,24 @@ def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[s
     return tuple(dict.fromkeys([*PAIR_FLOOR[: int(pairs)], *(below or [usual])]))
 
 
-def able_judges(
-    workspace: Workspace, gold: GoldSet, judges: Iterable[str], items: Sequence[Item]
-) -> tuple[list[Judge], list[str]]:
-    """Return, by a Workspace, GoldSet, judge names and Items, Judges that fit, and reasons for others."""
-    able, reasons = list[Judge](), list[str]()
-    for name in judges:
-        try:
-            judge = judge_named(name, workspace=workspace)
-            check_judge(gold, judge, items)
-            judge.check_items(items)
-            able.append(judge)
-        except InputError as error:
-            reasons.append(f"the floor lacks {name}: {error}")
-    return able, reasons
-
-
 def floor_columns(
     workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
 ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
     """Run free judges: Workspace, AgreementTable, Journal, RunOptions, judge names; Judges, Verdicts, why."""
-    names, drawn, columns = {*judges}, free_items(table.items, table.seed), list[Verdicts]()
-    below = floor_judges(workspace, table, judges)
-    free, reasons = able_judges(workspace, table.gold, below, drawn)
-    run_options: dict[str, Any] = {
-        "journal": journal,
-        "options": options,
-        "budget": Budget(None),
-        "label": "floor",
-    }
-    for judge in free:
-        items = table.items if judge.name in names else drawn
-        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, **run_options)))
+    names, drawn = {*judges}, free_items(table.items, table.seed)
+    free, columns, reasons = list[Judge](), list[Verdicts](), list[str]()
+    shared: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None)}
+    for name in floor_judges(workspace, table, judges):
+        try:
+            judge = judge_named(name, workspace=workspace)
+            check_judge(table.gold, judge, drawn)
+            judge.check_items(drawn)
+        except InputError as error:
+            reasons.append(f"the floor lacks {name}: {error}")
+            continue
+        items = table.items if name in names else drawn
+        free.append(judge)
+        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, label="floor", **shared)))
     return free, tuple(columns), "; ".join(reasons) or None
 
 
