@@ -9,7 +9,7 @@ import pytest
 
 from judgecal.experiment import agreement_table
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, free_items
-from judgecal.experiment.verdicts import _bin, paired_loss, traits_of
+from judgecal.experiment.verdicts import paired_loss, traits_of
 from judgecal.goldset import load_gold
 from judgecal.records import Item, Judgement
 from judgecal.report.explorer import judged_explorer
@@ -80,12 +80,12 @@ def test_graded_labels_have_a_sign(judgecal: Run, workspace_dir: Path, tmp_path:
     assert who.stands_out and (who.error.value or 0.0) < -2.0 < who.rest
 
 
-def test_bins_of_lengths_meet() -> None:
-    assert [_bin(length, [3, 7]) for length in (0, 3, 4, 7, 8)] == ["up to 3"] * 2 + ["4 to 7"] * 2 + [
-        "8 or more"
-    ]
-    assert [_bin(length, [3, 4]) for length in (3, 4, 5)] == ["up to 3", "4", "5 or more"]
-    assert [_bin(length, [0]) for length in (0, 1)] == ["up to 0", "1 or more"]
+@pytest.mark.parametrize(
+    ("lengths", "bins"), [((3, 4, 5), ["up to 4", "5"]), ((0, 0, 0, 1), ["up to 0", "1 or more"])]
+)
+def test_bins_of_lengths_meet(lengths: tuple[int, ...], bins: list[str]) -> None:
+    items = [Item(str(n), str(n), "why", "a " * length) for n, length in enumerate(lengths)]
+    assert [value for _, value in traits_of(items)] == bins
 
 
 def test_free_judges_answer_whole_questions_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

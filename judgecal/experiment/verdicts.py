@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -327,11 +328,9 @@ def judge_slices(table: AgreementTable, judge: Verdicts) -> SliceTable | None:
     n_given = (~np.isnan(each)).sum(axis=1)
     errors = np.where(n_given, np.nansum(each, axis=1), np.nan) / np.maximum(n_given, 1)
     places = {trait: rows for trait, rows in traits_of(table.items).items() if len(rows) >= MIN_GROUPS}
-    members = np.zeros((len(places), len(errors)), dtype=np.bool_)
-    for member, rows in zip(members, places.values(), strict=True):
-        member[rows] = True
+    members = [np.isin(np.arange(len(errors)), rows) for rows in places.values()]
     ends: dict[str, Any] = {"low": -span if graded else 0.0, "high": span, "level": table.level}
-    held = slices(errors, list(members), table.groups, **ends)
+    held = slices(errors, members, table.groups, **ends)
     entries, marked = list[SliceEntry](), dict[str, Ints]()
     for (name, value), rows, measured in zip(places, places.values(), held, strict=True):
         if measured is None:
@@ -351,13 +350,18 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
     lengths = [len(item.answered.split()) for item in items]
     ordered = sorted(lengths)
     ends = sorted({ordered[len(items) * third // 3] for third in (1, 2)}) if items else []
-    bins = {length: _bin(length, ends) for length in set(lengths)}
+    begins = [0, *(end + 1 for end in ends)]
+    words = [
+        f"up to {end}" if not begin else f"{begin} to {end}" if begin < end else str(end)
+        for begin, end in zip(begins, ends, strict=False)
+    ]
+    words.append(f"{begins[-1]} or more")
     places: dict[tuple[str, str], list[int]] = {}
     for at, item in enumerate(items):
         answer = item.answered
         has_digit = _DIGIT.search(answer) and any(map(str.isdigit, answer))
         values = {
-            "answer length": bins[lengths[at]],
+            "answer length": words[bisect_left(ends, lengths[at])],
             "refusal": "yes" if refuses(answer) else "",
             "digits": "yes" if has_digit else "",
             "system": item.system or "",
@@ -365,13 +369,3 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
         for trait in dict.fromkeys([*values.items(), *(("tag", tag) for tag in item.tags)]):
             places.setdefault(trait, []).append(at)
     return {trait: np.array(rows, dtype=np.int64) for trait, rows in places.items() if trait[1]}
-
-
-def _bin(length: int, ends: Sequence[int]) -> str:
-    """Words of an answer by the last length of each bin but the longest."""
-    begin = 0
-    for end in ends:
-        if length <= end:
-            return f"up to {end}" if not begin else f"{begin} to {end}" if begin < end else str(end)
-        begin = end + 1
-    return f"{begin} or more"
