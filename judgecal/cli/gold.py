@@ -37,7 +37,7 @@ def check_command(
     Each problem has its file and line, and the agreement of the raters stands beside them. The exit code is 2
     only where a set cannot be loaded.
     """
-    from judgecal.goldset import list_sets, load_gold
+    from judgecal.goldset import check_set, list_sets, load_gold
 
     workspace = workspace_of(ctx)
     if gold_set is None:
@@ -45,10 +45,11 @@ def check_command(
         print_result(sets, json=json, full=full)
         refuse([listed.error for listed in sets.sets if listed.error is not None])
         return
-    from judgecal.experiment.people import checked_set
+    from judgecal.experiment.people import CheckedSet, rater_agreement
     from judgecal.report.gold import check_document
 
-    result = checked_set(load_gold(gold_set, workspace=workspace), workspace)
+    gold = load_gold(gold_set, workspace=workspace)
+    result = CheckedSet(check_set(gold, workspace), rater_agreement(gold))
     print_result(result, check_document(result, full=full), json=json, full=full)
 
 

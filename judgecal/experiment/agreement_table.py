@@ -83,9 +83,8 @@ class Verdicts:
     @cached_property
     def places(self) -> dict[str, int]:
         """Item id -> line of `row_at`."""
-        return {
-            item_id: place for place, item_id in enumerate(dict.fromkeys(values_of(self.rows, "item_id")))
-        }
+        item_ids = dict.fromkeys(values_of(self.rows, "item_id"))
+        return {item_id: place for place, item_id in enumerate(item_ids)}
 
     @cached_property
     def row_at(self) -> Ints:
@@ -149,11 +148,6 @@ class AgreementTable:
     def groups(self) -> Ints:
         """The question number, 0..G-1, of each item."""
         return self._once("groups", lambda: codes_of([item.group for item in self.items], len(self.items)))
-
-    @property
-    def n_groups(self) -> int:
-        """How many questions the items are of."""
-        return int(self.groups.max(initial=-1)) + 1
 
     @property
     def weights(self) -> Floats | None:
@@ -239,23 +233,18 @@ class AgreementTable:
 
     def cross_fit(self, judge: Verdicts) -> CrossFit | None:
         """Return the CrossFit of Verdicts to people's scale: maps, each without some questions; or None."""
-
-        def make() -> tuple[Verdicts, CrossFit | None]:
-            if judge.constant is not None:
-                return judge, None
-            verdicts = self.verdicts(judge)
-            return judge, cross_fit(self.labels, verdicts, weights=self.weights, **self.scaled(judge))
-
+        make = lambda: (judge, self._fit(judge, self.labels))  # noqa: E731
         return self._once(("map", judge.key, self.repeats), make)[1]
+
+    def _fit(self, judge: Verdicts, labels: Labels) -> CrossFit | None:
+        """Return the CrossFit of Verdicts to Labels; None of a constant, which no map changes."""
+        if judge.constant is not None:
+            return None
+        return cross_fit(labels, self.verdicts(judge), weights=self.weights, **self.scaled(judge))
 
     def calibrated(self, judge: Verdicts, labels: Labels | None = None) -> Floats | None:
         """Return an array of Verdicts on the people's scale, by maps that did not see the item, or None."""
-        if labels is None:
-            fit = self.cross_fit(judge)
-        elif judge.constant is not None:
-            fit = None
-        else:
-            fit = cross_fit(labels, self.verdicts(judge), weights=self.weights, **self.scaled(judge))
+        fit = self.cross_fit(judge) if labels is None else self._fit(judge, labels)
         return None if fit is None else fit.verdicts
 
     def deciding(

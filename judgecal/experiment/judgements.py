@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
-import math
 import operator
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +27,7 @@ from judgecal.goldset import GoldSet
 from judgecal.goldset.card import card_text, read_card
 from judgecal.goldset.gold_set import CARD
 from judgecal.goldset.wording import grouped
-from judgecal.judges.protocol import Judge, single_calls
+from judgecal.judges.protocol import Judge
 from judgecal.records import ITEM_UNIT, ORDERS, OTHER, PAIR_UNIT, TIE, Failure, Item, Judgement, Rating
 from judgecal.scale import Scale
 from judgecal.signatures import CHUNK
@@ -80,13 +79,9 @@ def of_calls(judge: str, rows: Sequence[Judgement]) -> Judgement:
     )
 
 
-def judged_by(
-    judge: str, fingerprint: str, rows: Iterable[Judgement], repeats: float = math.inf
-) -> list[Judgement]:
-    """Return the list of those Judgements among rows that a judge, by name and by fingerprint, gave."""
-    single, calls = single_calls(fingerprint)
-    calls_made = [row for row in rows if row.judge_fingerprint == single and row.repeat < calls * repeats]
-    calls_made = sorted(calls_made, key=lambda row: row.repeat) if calls > 1 else calls_made
+def judged_by(judge: str, calls: int, rows: Iterable[Judgement]) -> list[Judgement]:
+    """Return a list of Judgements by a judge, by its name, of `calls` calls, from those of single calls."""
+    calls_made = sorted(rows, key=lambda row: row.repeat)
     parts = grouped(calls_made, lambda row: row.key._replace(repeat=row.repeat // calls))
     return [of_calls(judge, part) for part in parts.values() if len(part) == calls]
 

@@ -15,12 +15,11 @@ from typing import Any
 from judgecal.experiment.agreement import Entry, JudgeEntry, RaterEntry, entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts, as_lists
 from judgecal.experiment.verdicts import Cut
-from judgecal.goldset import GoldCheck, GoldSet, check_set
+from judgecal.goldset import GoldCheck, GoldSet
 from judgecal.records import Estimate, Item, Judgement, Result
 from judgecal.scale import Label
 from judgecal.stats import agreement, cross_fit, reliability, winning_rates
 from judgecal.stats.stand_in import AltTest, StandIn, paired_labels, stand_in
-from judgecal.workspace import Workspace
 
 EPSILONS = (0.2, 0.15, 0.1)
 """What the alternative annotator test grants a judge: in place of experts, of skilled people, of a crowd."""
@@ -183,20 +182,14 @@ class CheckedSet(Result):
         return {**self.check.as_json(), "raters": self.raters.as_json()}
 
 
-def checked_set(gold: GoldSet, workspace: Workspace) -> CheckedSet:
-    return CheckedSet(check_set(gold, workspace), rater_agreement(gold))
-
-
 def rater_agreement(gold: GoldSet) -> RaterAgreement:
     """Return the RaterAgreement of a GoldSet: of every pair of its raters, and of all at once."""
     groups, pairs = {item.item_id: item.group for item in gold.items}, []
     for a, b in combinations(gold.raters, 2):
         items, estimates = gold.shared_items(a, b), dict[str, Estimate]()
         if items:
-            first, second = (
-                [gold.ratings_by_rater[rater][item.item_id] for item in items] for rater in (a, b)
-            )
-            estimates = agreement(first, second, scale=gold.scale, groups=[item.group for item in items])
+            sides = ([gold.ratings_by_rater[rater][item.item_id] for item in items] for rater in (a, b))
+            estimates = agreement(*sides, scale=gold.scale, groups=[item.group for item in items])
         pairs.append(RaterPair(a, b, len(items), estimates))
     entries = rater_entries(AgreementTable(gold, gold.items), ())
     return RaterAgreement(

@@ -308,12 +308,6 @@ class KeptRows:
     where: str  # what they are, in words
     strata: tuple[DrawStratum, ...]
 
-    @classmethod
-    def read(cls, folder: Path) -> KeptRows:
-        """Read the KeptRows in a folder."""
-        path, why = folder / ROWS, "no rows without labels were kept: name some by judgecal migrate --on FILE"
-        return validated(cls, read_json(path, absent=why), shown(path))
-
 
 def _numbers(labels: Sequence[Label | None]) -> Floats:
     """Labels or verdicts as an array, NaN where there is none."""
@@ -374,15 +368,15 @@ def draw_of(
 ) -> LabelSample:
     """Draw n of the rows that a migration, an experiment's name in a Workspace, wrote down: a LabelSample.
 
-    Args:
-        name: the new set, which has the scale and the splits of the migration's.
-        labels: the set of what was drawn before, which the new ones join.
+    `name`: the new set; `labels`: the set of what was drawn before, which the new ones join.
     """
     if n is None or n < LEAST_DRAWN:
         raise InputError(f"--strata draws: say how many items by -n, {LEAST_DRAWN} or more")
     workspace.require_writable("gold sheet --strata")
     experiment = find_experiment(workspace, source)
-    kept = KeptRows.read(experiment.folder)
+    path = experiment.folder / ROWS
+    why = "no rows without labels were kept: name some by judgecal migrate --on FILE"
+    kept = validated(KeptRows, read_json(path, absent=why), shown(path))
     before = None if labels is None else load_gold(labels, workspace=workspace)
     problems = [] if before else name_problems(name, workspace=workspace, replace=False)
     done = {item.item_id: item.inclusion_probability for item in before.items} if before else {}

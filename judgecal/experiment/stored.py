@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from judgecal.engine.log import Journal
@@ -73,11 +73,8 @@ def read_experiment(workspace: Workspace, name: str) -> StoredExperiment:
         """Two names of one prompt and model have one fingerprint: they are one judge and one call."""
         stored, scale = descriptions[judge], descriptions[judge].verdicts()
         single, n_calls = single_calls(stored.fingerprint)
-        rows: Sequence[Judgement] = rows_of.get(single, VerdictRows.from_rows([]))
-        if n_calls > 1:
-            rows = judged_by(judge, stored.fingerprint, rows, repeats)
-        elif stored.kind != "recorded" and isinstance(rows, VerdictRows):
-            rows = rows.of(judge, repeats)
+        calls_made = rows_of.get(single, VerdictRows.from_rows([])).of(judge, repeats * n_calls)
+        rows = judged_by(judge, n_calls, calls_made) if n_calls > 1 else calls_made
         whole = whole_items(rows, scale)
         return Verdicts(
             judge, scale if whole is rows else scale.of_means, whole, kind=stored.kind, calls=rows
