@@ -285,8 +285,6 @@ class AgreementTable:
 
 def free_items(items: Sequence[Item], seed: int) -> tuple[Item, ...]:
     """Return, from Items and a seed, those that free judges answer: `FREE_ITEMS` at most, whole questions."""
-    if len(items) <= FREE_ITEMS:
-        return tuple(items)
     groups = codes_of([item.group for item in items], len(items))
     sizes = np.bincount(groups)
     order = np.random.default_rng(seed).permutation(len(sizes))

@@ -86,16 +86,6 @@ class OnRows:
         return max(LEAST_DRAWN, left if left > 0 else self.n_labels // 2)  # as planned, or half as many again
 
 
-def sheet_command(experiment: str, on: OnRows) -> str | None:
-    """Return the command of a sheet, a text, for an experiment's name and its OnRows; None if none helps."""
-    if on.more is None:
-        return None
-    extends, to = "", "labels"
-    if on.labels is not None:
-        extends, to = f" --labels {on.labels}", f"{on.labels}-{on.n_labels + on.more}"
-    return f"judgecal gold sheet {experiment} --strata disagreement -n {on.more}{extends} -o {to}.csv"
-
-
 @dataclass(frozen=True)
 class UnlabelledRows:
     """Items without labels, and the verdicts of an old and a new judge, each through its own map."""

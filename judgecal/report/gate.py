@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from judgecal.experiment.agreement import GoldSummary
-from judgecal.experiment.rows import OnRows, sheet_command
+from judgecal.experiment.rows import OnRows
 from judgecal.records import Estimate, Headline
 from judgecal.report.charts import (
     change_in_points,
@@ -231,7 +231,7 @@ def migrate_document(result: MigrateResult) -> Document:
     elif result.decision == "pass":
         following = f"judgecal migrate --lock {result.lock} --to '{new}' -o new.lock.json"
     elif result.decision == "inconclusive":
-        sheet = None if result.on_rows is None else sheet_command(result.experiment, result.on_rows)
+        sheet = result.sheet_command
         following = sheet or result.go_on or _more_labels(result.gold)
     unknown = sentences(  # what weighs most comes first
         result.on_rows is None

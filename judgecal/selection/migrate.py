@@ -117,6 +117,19 @@ class MigrateResult(Result):
     decided_by: DecidedBy = "gold"
     go_on: str | None = None  # the command that goes on where calls were lost
 
+    @property
+    def sheet_command(self) -> str | None:
+        """The command of a sheet of more labels, a text; None where none would help."""
+        on = self.on_rows
+        if on is None or on.more is None:
+            return None
+        extends, to = "", "labels"
+        if on.labels is not None:
+            extends, to = f" --labels {on.labels}", f"{on.labels}-{on.n_labels + on.more}"
+        return (
+            f"judgecal gold sheet {self.experiment} --strata disagreement -n {on.more}{extends} -o {to}.csv"
+        )
+
     def as_json(self) -> dict[str, Any]:
         """Return own fields as a dict, the contract's object, with those of the rows at its top."""
         of_rows = {} if self.on_rows is None else as_plain(self.on_rows)
