@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import judgecal.engine as engine
 import judgecal.experiment as experiment
 import judgecal.production as production
 import judgecal.selection as selection
@@ -39,9 +40,9 @@ THRESHOLDS: dict[str, float] = {
 """What decisions hang on, as the handbook and the contract name it."""
 
 
-def defined() -> Iterator[tuple[str, Any]]:
+def defined(*more: Any) -> Iterator[tuple[str, Any]]:
     """The name and the object of every class and function, methods included."""
-    for room in ROOMS:
+    for room in (*ROOMS, *more):
         for found in pkgutil.iter_modules(room.__path__, f"{room.__name__}."):
             module = importlib.import_module(found.name)
             for thing in vars(module).values():
@@ -63,7 +64,7 @@ def test_a_result_is_a_value_that_nothing_changes() -> None:
 def test_an_option_that_is_not_given_means_the_same_everywhere(option: str) -> None:
     means = {
         name: inspect.signature(thing).parameters[option].default
-        for name, thing in defined()
+        for name, thing in defined(engine)
         if inspect.isfunction(thing) and option in inspect.signature(thing).parameters
     }
     given = {name: default for name, default in means.items() if isinstance(default, int | float)}
