@@ -14,6 +14,7 @@ import pytest
 
 from judgecal.experiment.score import floor_judges
 from judgecal.experiment.stored import read_experiment
+from judgecal.judges import judge_named
 from judgecal.workspace import find_workspace
 from tests.support.command import Run, one_object, write_signature
 from tests.support.server import StubServer, running
@@ -178,9 +179,8 @@ def test_judges_of_other_families_have_their_own_signature_on_the_embedded_model
     assert found["floor_reason"] is None
     workspace = find_workspace(workspace_dir)
     stored = read_experiment(workspace, "s")
-    assert floor_judges(workspace, stored.table, [f"{names[2]}@mine", "wer@local"]) == (
-        "correctness_v3@embedded",
-    )
+    judges = [judge_named(name, workspace=workspace) for name in (f"{names[2]}@mine", "wer@local")]
+    assert floor_judges(stored.table, judges) == ("correctness_v3@embedded",)
     ran = judgecal("report", "s")
     assert ran.code == 0 and "mosaic/groundedness@embedded" in ran.out
 

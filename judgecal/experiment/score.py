@@ -46,11 +46,10 @@ from judgecal.experiment.trials import (
 )
 from judgecal.goldset import GoldSet, split_notes
 from judgecal.judges import judge_named
-from judgecal.judges.protocol import Judge, JudgeName, single_calls
+from judgecal.judges.protocol import Judge, single_calls
 from judgecal.models import EMBEDDED
 from judgecal.records import Item, Judgement
 from judgecal.scale import common_scale
-from judgecal.signatures import load_signature
 from judgecal.stats.intervals import mean_estimate
 from judgecal.stats.prediction_powered import LabelledRows, corrected_mean, selection_test
 from judgecal.stats.sample import Ints, codes_of, rescaled
@@ -153,13 +152,13 @@ class ScoreRun:
         recorded = [column.stored for column in columns]
         with ExperimentJournal(experiment, self.judges, options, recorded) as journal:
             judged: dict[str, list[Judgement]] = {judge.name: [] for judge in self.judges}
-            budget, names = Budget(options.budget_usd), list(judged)
+            budget = Budget(options.budget_usd)
             for items, options_of_items in self._parts:
                 for row in run_trials(
                     self.judges, items, journal=journal, options=options_of_items, budget=budget
                 ):
                     judged[row.judge].append(row)
-            free, floor, why = floor_columns(self.workspace, table, journal, self._parts[0][1], names)
+            free, floor, why = self._floor(table, journal)
         keep_judges(experiment, [*free, *judges])
         columns += [Verdicts.from_calls(judge, judged[judge.name]) for judge in self.judges]
         prints = {
@@ -193,6 +192,26 @@ class ScoreRun:
         experiment.write_summary(result.as_json())
         return result, stored
 
+    def _floor(
+        self, table: AgreementTable, journal: Journal
+    ) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
+        """Return the free Judges of an AgreementTable, run with a Journal, Verdicts, and why others lack."""
+        names, drawn = {judge.name for judge in self.judges}, free_items(table.items, table.seed)
+        free, columns, reasons = list[Judge](), list[Verdicts](), list[str]()
+        shared: dict[str, Any] = {"journal": journal, "options": self.options, "budget": Budget(None)}
+        for name in floor_judges(table, self.judges):
+            try:
+                judge = judge_named(name, workspace=self.workspace)
+                check_judge(self.gold, judge, drawn)
+                judge.check_items(drawn)
+            except InputError as error:
+                reasons.append(f"the floor lacks {name}: {error}")
+                continue
+            items = table.items if name in names else drawn
+            free.append(judge)
+            columns.append(Verdicts.from_calls(judge, run_trials([judge], items, label="floor", **shared)))
+        return free, tuple(columns), "; ".join(reasons) or None
+
 
 FLOOR_JUDGE = f"correctness_v3@{EMBEDDED}"
 PAIR_FLOOR = ("longer_answer@local", f"pairwise_v1@{EMBEDDED}")
@@ -210,46 +229,20 @@ def check_judge(gold: GoldSet, judge: Judge, items: Sequence[Item] = ()) -> None
         raise InputError(f"{judge.name} on gold set {gold.name}: {error}") from None
 
 
-def floor_judges(workspace: Workspace, table: AgreementTable, judges: Iterable[str]) -> tuple[str, ...]:
-    """Return names of free judges of a Workspace below, on an AgreementTable, the judges so named.
+def floor_judges(table: AgreementTable, judges: Iterable[Judge]) -> tuple[str, ...]:
+    """Return the names of the free judges that stand, on an AgreementTable, below some Judges.
 
     Where a judge compares an answer with a reference answer that is FLOOR_JUDGE, so that all such judges have
-    one floor; so it is where there is no prompt judge, or its signature is gone.
+    one floor; so it is where there is no prompt judge.
     """
     pairs, below = any(item.pair for item in table.items), list[str]()
-    usual = PAIR_FLOOR[1] if pairs else FLOOR_JUDGE
-    names = map(JudgeName.read, judges)
-    for signature in [name.signature for name in names if name is not None and name.kind == "prompt"]:
-        try:
-            inputs = frozenset(load_signature(signature, workspace=workspace).inputs)
-        except InputError:
-            below.append(usual)
-            continue
+    for signature in (judge.signature for judge in judges if judge.signature is not None):
+        inputs = frozenset(signature.inputs)
         compares = bool(inputs & _REFERENCES) and inputs <= _REFERENCES | _TEXTS
         shared = compares and table.gold.scale.numeric
-        below.append(FLOOR_JUDGE if shared else f"{signature}@{EMBEDDED}")
+        below.append(FLOOR_JUDGE if shared else f"{signature.name}@{EMBEDDED}")
+    usual = PAIR_FLOOR[1] if pairs else FLOOR_JUDGE
     return tuple(dict.fromkeys([*PAIR_FLOOR[: int(pairs)], *(below or [usual])]))
-
-
-def floor_columns(
-    workspace: Workspace, table: AgreementTable, journal: Journal, options: RunOptions, judges: Iterable[str]
-) -> tuple[list[Judge], tuple[Verdicts, ...], str | None]:
-    """Run free judges: Workspace, AgreementTable, Journal, RunOptions, judge names; Judges, Verdicts, why."""
-    names, drawn = {*judges}, free_items(table.items, table.seed)
-    free, columns, reasons = list[Judge](), list[Verdicts](), list[str]()
-    shared: dict[str, Any] = {"journal": journal, "options": options, "budget": Budget(None)}
-    for name in floor_judges(workspace, table, judges):
-        try:
-            judge = judge_named(name, workspace=workspace)
-            check_judge(table.gold, judge, drawn)
-            judge.check_items(drawn)
-        except InputError as error:
-            reasons.append(f"the floor lacks {name}: {error}")
-            continue
-        items = table.items if name in names else drawn
-        free.append(judge)
-        columns.append(Verdicts.from_calls(judge, run_trials([judge], items, label="floor", **shared)))
-    return free, tuple(columns), "; ".join(reasons) or None
 
 
 def made_result(
