@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,6 +109,8 @@ def test_what_score_wrote_is_read_with_its_first_repeats(judgecal: Run, workspac
     )
     read = one_object(judgecal("agreement", "--judgements", "rows.jsonl", "--split", "open", "--json"))
     (before,), (after,) = scored["judges"], read["judges"]
+    rows = [json.loads(line) for line in Path("rows.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert all(row["error"] is None and row["verdict"] is not None for row in rows)
     assert before["agreement"]["mae"]["value"] == pytest.approx(after["agreement"]["mae"]["value"])
     assert (
         read["notes"][0]

@@ -81,6 +81,7 @@ def test_the_ceiling_of_two_raters_is_no_one(gold: GoldSet) -> None:
         assert own.value == pytest.approx(0.725)
         assert own.low is not None and own.high is not None and own.low < 0.725 < own.high < 0.9
         assert (found.n, found.n_expected, own.n, found.enough) == (120, 120, 120, True)
+        assert [dataclasses.replace(found, n=n).enough for n in (29, 30)] == [False, True]
         (beside,) = found.judges
         assert (beside.n, beside.n_expected) == (120, 120)
     # The judge beside ann is held against bob's labels, the same that ann is held against.

@@ -28,15 +28,28 @@ def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_few_questions_recommend_nobody(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
-    """Sixteen questions: perfect or not, how many more is said."""
-    made = made_set(workspace_dir, 16)
+@pytest.mark.parametrize(
+    ("n", "more"), [(16, "4 more questions"), (18, "2 more questions"), (19, "1 more question")]
+)
+def test_few_questions_recommend_nobody(
+    judgecal: Run, workspace_dir: Path, tmp_path: Path, n: int, more: str
+) -> None:
+    """Perfect or not, how many more is said."""
+    made = made_set(workspace_dir, n)
     slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
     found = json.loads(judgecal("report", slug, "--json").out)["headline"]
     assert found["kind"] == "too few"
     assert found["sentence"] == "Too few questions to tell whom to use."
-    assert found["because"][0].startswith("So far good reaches 100.0% [87.3, 100.0] agreement with people")
-    assert "48 items on 16 questions. Label about 4 more" in " ".join(found["because"])
+    assert found["because"][0].startswith("So far good reaches 100.0% [8")
+    assert f"{3 * n} items on {n} questions. Label about {more}" in " ".join(
+        [*found["because"], *found["more"]]
+    )
+
+
+def test_twenty_questions_are_enough(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:
+    made = made_set(workspace_dir, 20)
+    slug = recorded(judgecal, tmp_path, {"good": right(made), "poor": right(made, but_every=3)}, made)
+    assert json.loads(judgecal("report", slug, "--json").out)["headline"]["kind"] != "too few"
 
 
 def test_select_chooses_nobody_by_few_questions(judgecal: Run, workspace_dir: Path, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_limits_at_another_level(value: float) -> None:
     told = limits_around(rate(value, 40, level=0.97), 0.95)
     own = rate(value, 40)
     assert told == pytest.approx((value, value - (own.low or 0.0), (own.high or 0.0) - value))
+    assert limits_around(own, 0.95) == pytest.approx(told)
 
 
 def test_two_rates_of_the_sample_are_enough_to_contradict() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from judgecal.errors import InputError
 from judgecal.records import Estimate
+from judgecal.scale import Scale
 from judgecal.stats import agreement, reliability
 
 THREE = {"a": [1, 1, 0, 1], "b": [1, 0, 0, None], "c": [1, None, 0, float("nan")]}
@@ -107,3 +108,11 @@ def test_forms_of_input_are_the_same() -> None:
 def test_bad_input(ratings: dict[str, object], groups: object, message: str) -> None:
     with pytest.raises(InputError, match=message):
         reliability(ratings, scale="binary", groups=groups)  # type: ignore[arg-type]
+
+
+def test_a_pass_mark_of_zero_is_a_mark() -> None:
+    rng = np.random.default_rng(3)
+    grades = {name: rng.integers(-2, 3, 40).tolist() for name in ("a", "b", "c")}
+    passed = {name: [int(grade >= 0) for grade in given] for name, given in grades.items()}
+    at_zero = reliability(grades, scale=Scale.parse("ordinal:-2:2", pass_at=0.0))["krippendorff_alpha@0"]
+    assert at_zero.value == pytest.approx(reliability(passed, scale="binary")["krippendorff_alpha"].value)
