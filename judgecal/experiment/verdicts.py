@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -356,16 +356,16 @@ def traits_of(items: Sequence[Item]) -> dict[tuple[str, str], Ints]:
         for begin, end in zip(begins, ends, strict=False)
     ]
     words.append(f"{begins[-1]} or more")
-    places: dict[tuple[str, str], list[int]] = {}
+    places = defaultdict[tuple[str, str], list[int]](list)
     for at, item in enumerate(items):
         answer = item.answered
-        has_digit = _DIGIT.search(answer) and any(map(str.isdigit, answer))
-        values = {
-            "answer length": words[bisect_left(ends, lengths[at])],
-            "refusal": "yes" if refuses(answer) else "",
-            "digits": "yes" if has_digit else "",
-            "system": item.system or "",
-        }
-        for trait in dict.fromkeys([*values.items(), *(("tag", tag) for tag in item.tags)]):
-            places.setdefault(trait, []).append(at)
-    return {trait: np.array(rows, dtype=np.int64) for trait, rows in places.items() if trait[1]}
+        places["answer length", words[bisect_left(ends, lengths[at])]].append(at)
+        if refuses(answer):
+            places["refusal", "yes"].append(at)
+        if (first := _DIGIT.search(answer)) and (first[0].isdigit() or any(map(str.isdigit, answer))):
+            places["digits", "yes"].append(at)
+        if item.system:
+            places["system", item.system].append(at)
+        for tag in filter(None, dict.fromkeys(item.tags)):
+            places["tag", tag].append(at)
+    return {trait: np.array(rows, dtype=np.int64) for trait, rows in places.items()}
