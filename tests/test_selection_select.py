@@ -5,15 +5,18 @@ from __future__ import annotations
 import collections
 import itertools
 import json
+import math
 import re
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from judgecal.cli import run
+from judgecal.errors import InputError
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges.prompt import PromptJudge
@@ -74,6 +77,29 @@ def test_the_cheapest_that_is_shown_to_lose_little_is_taken() -> None:
         f"mid costs no more and may be as good: about {found.more_questions:,} more labelled questions"
         in found.why
     )
+
+
+@pytest.mark.parametrize(
+    ("more", "words"), [(1, "1 more labelled question in"), (2, "2 more labelled questions in")]
+)
+def test_how_many_more_questions_would_settle_a_choice(more: int, words: str) -> None:
+    by_judge = {
+        "dear": SimpleNamespace(loss=0.0, upper=0.01),
+        "cheap": SimpleNamespace(loss=0.02, upper=0.05),
+    }
+    losses: Any = SimpleNamespace(
+        by_judge=by_judge, reason=None, n_groups=60, questions_needed=lambda judge, margin: 60 + more
+    )
+    judges = [made_judge("dear", usd_per_1k=9.0), made_judge("cheap", usd_per_1k=1.0)]
+    found = choose(judges, losses, margin=0.03, metric="accuracy")
+    assert found.more_questions == more and f"about {words} train and dev" in found.why
+
+
+def test_a_cap_on_cost_is_finite() -> None:
+    Caps(usd_per_1k=0.0).check()
+    for usd in (-1.0, math.inf, math.nan):
+        with pytest.raises(InputError, match="--max-usd-per-1k must be 0 or more and finite"):
+            Caps(usd_per_1k=usd).check()
 
 
 def test_judges_as_good_as_the_best_are_ranked_by_cost_then_latency_then_name() -> None:
