@@ -54,6 +54,11 @@ def differing(n: int, *, passed: int, failed: int) -> VerdictPairs:
     return two(old, new)
 
 
+def test_the_labels_that_people_might_give_are_the_steps_of_their_scale() -> None:
+    for scale, n in (("binary", 2), ("ordinal:1:5", 5), ("points:0:5:0.5", 11)):
+        assert len(two([0.0], [1.0], Scale.parse(scale))._labels()) == n
+
+
 def test_the_worst_loss_by_hand() -> None:
     """Half of the share that passes no more over the passing, and of that which now passes over the failing."""
     known = KnownClasses(np.array([2] * 300 + [0] * 100), np.arange(400))

@@ -589,6 +589,10 @@ def test_a_first_pass_without_one_reply_is_one_message(
     passes = Passes(served.script.judge, served.script.gold.items, Journal(None), RunOptions(), Budget(None))
     with pytest.raises(JudgecalError, match="no call came through; the first said: 503 for now"):
         passes.another()
+    passes.n, passes.rows = 1, [Judgement("i", "sha", "j", "f", 0, 1.0, cost_usd=10.0)]
+    passes.budget.limit_usd = 1.1 * 10.0  # just enough for another pass, be its replies a tenth longer
+    passes.another()
+    assert "would not fit the budget" not in str(passes.stopped)
     passes.rows = [Judgement("i", "sha", "j", "f", repeat, 1.0) for repeat in range(3)]
     for n, counted in ((0, [0]), (1, [0]), (2, [0, 1])):  # a pass that was broken off does not count
         passes.n = n

@@ -17,11 +17,12 @@ import pytest
 
 from judgecal.cli import run
 from judgecal.errors import InputError
+from judgecal.experiment.agreement import constant_entry
 from judgecal.experiment.agreement_table import AgreementTable, Verdicts
 from judgecal.goldset import load_gold
 from judgecal.judges.prompt import PromptJudge
-from judgecal.records import Failure, Judgement
-from judgecal.selection.confirm import whole_calls
+from judgecal.records import Estimate, Failure, Judgement
+from judgecal.selection.confirm import shown_above_floor, whole_calls
 from judgecal.selection.decision import Caps, CheapestWithin, MeasuredJudge, choose
 from judgecal.selection.lock import load_lock
 from judgecal.stats.simultaneous import losses_against_best
@@ -93,6 +94,16 @@ def test_how_many_more_questions_would_settle_a_choice(more: int, words: str) ->
     judges = [made_judge("dear", usd_per_1k=9.0), made_judge("cheap", usd_per_1k=1.0)]
     found = choose(judges, losses, margin=0.03, metric="accuracy")
     assert found.more_questions == more and f"about {words} train and dev" in found.why
+
+
+def test_an_interval_that_ends_at_the_floor_does_not_lie_above_it() -> None:
+    gold = load_gold("starter")
+    table = AgreementTable(gold, tuple(item for item in gold.select("open") if item.item_id in gold.labels))
+    for metric, inner in (("macro_agreement", 1e-9), ("mae", -1e-9)):
+        floor = constant_entry(table, [metric]).as_wrong[metric].value or 0.0
+        ends = {0.0: False, inner: True}
+        for beyond, shown in ends.items():
+            assert shown_above_floor(table, Estimate(floor, floor + beyond, floor + beyond), metric) is shown
 
 
 def test_a_cap_on_cost_is_finite() -> None:
