@@ -15,8 +15,7 @@ from judgecal.records import Failure
 
 
 def asking(folder: Path, **options: Any) -> Asking:
-    run = RunOptions(quiet=True, **options)
-    return Asking(folder, run, Budget(run.budget_usd))
+    return Asking(folder, RunOptions(quiet=True, **options), Budget(options.get("budget_usd")))
 
 
 def ask(system: System, questions: Sequence[Question], folder: Path, **options: Any) -> list[SystemAnswer]:

@@ -158,9 +158,8 @@ class World:
 
 def _named_digest(parts: list[Any]) -> str:
     """The digest of a local judge by its name and settings, without its source; of other parts as it is."""
-    if parts[0] not in function.local_rules():
-        return digest_of(parts)
-    return digest_of([parts[0], parts[-1] if isinstance(parts[-1], dict) else {}])
+    settings = parts[-1] if isinstance(parts[-1], dict) else {}
+    return digest_of([parts[0], settings] if parts[0] in function.local_rules() else parts)
 
 
 def _played(n: int, line: str, folder: Path) -> Iterator[tuple[str, str]]:

@@ -20,8 +20,7 @@ from tests.support.server import StubServer, priced
 from tests.support.tables import write
 
 OPTIONS = ("--lock", "judge.lock.json", "--col", "item=id")
-SECRET = "sk-not-to-be-seen"
-MEASURED = "latency_s"  # no two runs have the same
+SECRET, MEASURED = "sk-not-to-be-seen", "latency_s"  # of the latter no two runs have the same
 
 
 def rows(n: int, *, first: int = 0) -> list[dict[str, str]]:
