@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import math
+import stat
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -444,6 +445,7 @@ def fill(sheet: Path, hidden: dict[str, bool]) -> None:
 def test_from_rows_to_a_sheet_to_a_decision_that_costs_no_look_at_test(judgecal: Run, judged: Path) -> None:
     first = json.loads(judgecal(*MIGRATE).out)
     assert (first["decision"], first["decided_by"], first["differ"]["n"]) == ("inconclusive", "gold", 1500)
+    assert stat.S_IMODE((judged / "experiments" / "m" / "rows.json").stat().st_mode) == 0o600
     following = first["headline"]["next"].split()
     assert following[:5] == ["judgecal", "gold", "sheet", "m", "--strata"] and "labels.csv" in following
     hidden = json.loads((judged / "hidden.json").read_text())

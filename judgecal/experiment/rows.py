@@ -41,7 +41,7 @@ from judgecal.stats.intervals import MIN_GROUPS
 from judgecal.stats.metrics import amount_of
 from judgecal.stats.prediction_powered import LabelledRows
 from judgecal.stats.sample import Floats, Ints, codes_of
-from judgecal.workspace import Workspace, shown, write_text
+from judgecal.workspace import Workspace, replacing, shown
 
 RowVerdicts = Sequence[Label | None]
 LEAST_DRAWN = 10
@@ -174,8 +174,9 @@ class UnlabelledRows:
         """Write its own rows in their strata into a folder, so that `gold sheet` can draw from them."""
         title = f"{self.where} where {', '.join(self.judges)} differ"
         kept = {"schema": SCHEMA, "where": title, "strata": self.draws()}
-        write_text(folder / ROWS, orjson.dumps(kept).decode())
-        (folder / ROWS).chmod(PRIVATE)  # texts of production, as in the journal
+        with replacing(folder / ROWS) as draft:
+            draft.chmod(PRIVATE)  # before texts of production stand in it, as in the journal
+            draft.write_bytes(orjson.dumps(kept))
 
     def labelled(self, gold: GoldSet) -> LabelledRows:
         """Return the LabelledRows that a drawn GoldSet labels: labels, and chances to be drawn.
